@@ -1,0 +1,56 @@
+"""tstar: which softmax temperature should your classifier train at? Ask before you train.
+
+The names below are loaded when they are first used, so that ``import tstar`` stays light and the
+formula answers without torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tstar._version import __version__
+from tstar.coefficients import Coefficients
+from tstar.errors import TstarError, TstarWarning
+from tstar.formula import Explanation, explain, temperature
+
+if TYPE_CHECKING:
+    from tstar import data, methods, models, paper
+    from tstar.advice import Recommendation, recommend
+    from tstar.difficulty import Csg, csg
+    from tstar.fitting import Fit, fit
+    from tstar.head import TemperedHead
+    from tstar.schedule import Schedule
+    from tstar.surgery import Head, find_head, fold, temper, untemper
+
+_LAZY = {
+    "Csg": "tstar.difficulty",
+    "Fit": "tstar.fitting",
+    "Head": "tstar.surgery",
+    "Recommendation": "tstar.advice",
+    "Schedule": "tstar.schedule",
+    "TemperedHead": "tstar.head",
+    "csg": "tstar.difficulty",
+    "find_head": "tstar.surgery",
+    "fit": "tstar.fitting",
+    "fold": "tstar.surgery",
+    "recommend": "tstar.advice",
+    "temper": "tstar.surgery",
+    "untemper": "tstar.surgery",
+}
+_SUBPACKAGES = ("data", "methods", "models", "paper")
+
+__all__ = sorted(
+    ["Coefficients", "Explanation", "TstarError", "TstarWarning", "explain", "temperature"]
+    + [*_LAZY, *_SUBPACKAGES]
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in _SUBPACKAGES:
+        return import_module(f"tstar.{name}")
+    raise AttributeError(f"module 'tstar' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,3 @@
+from tstar.cli import main
+
+main()

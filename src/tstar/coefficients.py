@@ -1,0 +1,201 @@
+"""Sets of temperature determination coefficients, each with where it comes from.
+
+A set is four numbers (α, β, γ, δ), the bounds of the clip, and its provenance. The paper's four
+sets live in ``coefficients.json`` beside this file; a fit of your own is saved and loaded in the
+same form, so that it drops in wherever the paper's do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tstar.errors import TstarError, unknown
+
+FORMAT = 1
+_NUMBERS = ("alpha", "beta", "gamma", "delta", "minimum", "maximum")
+_QUANTITIES = ("num_features", "num_classes", "csg")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The range of each quantity that some evidence covers; ``None`` where it is not stated."""
+
+    num_features: tuple[float, float] | None = None
+    num_classes: tuple[float, float] | None = None
+    csg: tuple[float, float] | None = None
+    note: str = ""
+
+    def contains(self, quantity: str, value: float) -> bool | None:
+        """Whether ``value`` lies in the range of ``quantity``; ``None`` where no range is stated."""
+        bounds: tuple[float, float] | None = getattr(self, quantity)
+        return None if bounds is None else bounds[0] <= value <= bounds[1]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a set was fitted on, what it was only validated on, and where it was published."""
+
+    source: str = "unknown"
+    fitted: Scope = Scope()
+    validated: Scope = Scope()
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """T* = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, minimum, maximum), before M, csg and K are known.
+
+    ``gamma`` (``delta``) is ``None`` in a set that makes no use of csg (of K).
+    """
+
+    name: str
+    alpha: float
+    beta: float
+    gamma: float | None = None
+    delta: float | None = None
+    minimum: float = 1.0
+    maximum: float = 512.0
+    provenance: Provenance = Provenance()
+
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is None and name in ("gamma", "delta"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TstarError(
+                    f"{name} must be a number in coefficient set {self.name!r}, got {value!r}."
+                )
+            if not math.isfinite(value):
+                raise TstarError(
+                    f"{name} must be finite in coefficient set {self.name!r}, got {value!r}."
+                )
+        if not 0 < self.minimum <= self.maximum:
+            raise TstarError(
+                f"0 < minimum <= maximum must hold in coefficient set {self.name!r}, "
+                f"got minimum={self.minimum}, maximum={self.maximum}."
+            )
+
+    @property
+    def variant(self) -> str:
+        """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn."""
+        return {(False, False): "base", (True, False): "csg", (False, True): "cn"}.get(
+            (self.gamma is not None, self.delta is not None), "csgcn"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The set as plain JSON types."""
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        origin = self.provenance
+        return {
+            "name": self.name,
+            **{name: value for name, value in numbers.items() if value is not None},
+            "provenance": {
+                "source": origin.source,
+                "fitted": _scope_to_dict(origin.fitted),
+                "validated": _scope_to_dict(origin.validated),
+                "training": dict(origin.training),
+            },
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the set as a JSON file that :meth:`load` reads back unchanged."""
+        text = json.dumps({"format": FORMAT, **self.to_dict()}, indent=2, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Coefficients:
+        """The inverse of :meth:`to_dict`."""
+        missing = [name for name in ("name", "alpha", "beta") if name not in data]
+        if missing:
+            raise TstarError(f"A coefficient set needs {', '.join(missing)}; got {sorted(data)}.")
+        strange = sorted(set(data) - {"name", "format", "provenance", *_NUMBERS})
+        if strange:
+            raise unknown(
+                "field of a coefficient set", strange[0], ("name", "provenance", *_NUMBERS)
+            )
+        origin = data.get("provenance", {})
+        if not isinstance(origin, Mapping):
+            raise TstarError(f"provenance must be a table of fields, got {origin!r}.")
+        return cls(
+            name=str(data["name"]),
+            **{name: data[name] for name in _NUMBERS if name in data},
+            provenance=Provenance(
+                source=origin.get("source", "unknown"),
+                fitted=_scope_from_dict(origin.get("fitted", {})),
+                validated=_scope_from_dict(origin.get("validated", {})),
+                training=origin.get("training", {}),
+            ),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Coefficients:
+        """Read a set that :meth:`save` wrote."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise TstarError(f"The coefficient file must exist, got {os.fspath(path)!r}.") from None
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise TstarError(
+                f"{os.fspath(path)!r} must be a JSON file of coefficients: {error}."
+            ) from error
+        if not isinstance(data, dict):
+            raise TstarError(
+                f"{os.fspath(path)!r} must hold one JSON object, got {type(data).__name__}."
+            )
+        if data.get("format", FORMAT) != FORMAT:
+            raise TstarError(
+                f"{os.fspath(path)!r} has format {data['format']!r}, this version reads format {FORMAT}; "
+                "a newer tstar may have written it."
+            )
+        return cls.from_dict(data)
+
+
+def _scope_to_dict(scope: Scope) -> dict[str, Any]:
+    ranges = {name: getattr(scope, name) for name in _QUANTITIES}
+    return {
+        **{name: list(bounds) for name, bounds in ranges.items() if bounds is not None},
+        **({"note": scope.note} if scope.note else {}),
+    }
+
+
+def _scope_from_dict(data: Mapping[str, Any]) -> Scope:
+    ranges: dict[str, tuple[float, float]] = {}
+    for name in _QUANTITIES:
+        if name in data:
+            try:
+                low, high = (float(bound) for bound in data[name])
+            except (TypeError, ValueError):
+                raise TstarError(
+                    f"The range of {name} must be [low, high], got {data[name]!r}."
+                ) from None
+            ranges[name] = (low, high)
+    return Scope(**ranges, note=data.get("note", ""))
+
+
+@cache
+def published() -> Mapping[str, Coefficients]:
+    """The sets that ship with the package, by name."""
+    data = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    origins = data["provenance"]
+    return {
+        name: Coefficients.from_dict(
+            {**entry, "name": name, "provenance": origins[entry["provenance"]]}
+        )
+        for name, entry in data["sets"].items()
+    }
+
+
+def get(name: str) -> Coefficients:
+    """The set of that name among those that ship with the package."""
+    try:
+        return published()[name]
+    except KeyError:
+        raise unknown("variant", name, published()) from None

@@ -1,0 +1,270 @@
+r"""T* = α·sqrt(M) + β + γ·ln csg + δ·ln K, clipped. The equation's only home.
+
+Symbols (paper ↔ here): M ↔ ``num_features``, the width of the output layer's input; K (the
+paper's cn) ↔ ``num_classes``; csg ↔ ``csg``, the cumulative spectral gradient of the data set.
+The logarithm is the natural one. The formula presupposes a BatchNorm just before the output layer.
+
+Reference: Hasegawa & Sakai, "Analytical Softmax Temperature Setting from Feature Dimensions",
+the equation of the task correction and the table of globally optimised coefficients.
+
+Pure Python: nothing here imports torch or NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsFloat
+
+from tstar.coefficients import Coefficients, get
+from tstar.errors import TstarError
+
+Level = Literal["validated", "extrapolation"]
+_SYMBOLS = {"num_features": "M", "num_classes": "K", "csg": "csg"}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand of T*: what it is called, how it reads, and its value."""
+
+    name: str
+    expression: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A quantity outside the range that the coefficients were fitted on.
+
+    ``level`` is ``"validated"`` (the paper checked the formula there) or ``"extrapolation"``.
+    """
+
+    level: Level
+    quantity: str
+    value: float
+    message: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """T* with its reasons: the terms one by one, what the clip did, and every flag."""
+
+    temperature: float
+    unclipped: float
+    terms: tuple[Term, ...]
+    flags: tuple[Flag, ...]
+    coefficients: Coefficients
+
+    @property
+    def variant(self) -> str:
+        return self.coefficients.variant
+
+    @property
+    def clipped(self) -> Literal["minimum", "maximum"] | None:
+        """Which bound of the clip acted, if any."""
+        if self.unclipped < self.coefficients.minimum:
+            return "minimum"
+        return "maximum" if self.unclipped > self.coefficients.maximum else None
+
+    def __float__(self) -> float:
+        return self.temperature
+
+    def __str__(self) -> str:
+        lines = [f"T* = {self.temperature:.4g}   (coefficients: {self.coefficients.name})"]
+        lines += [f"  {term.expression:<28}{term.value:>+10.4f}" for term in self.terms]
+        if self.clipped:
+            lines.append(
+                f"  {self.unclipped:.4g} was clipped to the {self.clipped}, {self.temperature:g}"
+            )
+        lines += [f"  {flag.level}: {flag.message}" for flag in self.flags]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain JSON types."""
+        return {
+            "temperature": self.temperature,
+            "unclipped": self.unclipped,
+            "clipped": self.clipped,
+            "variant": self.variant,
+            "coefficients": self.coefficients.name,
+            "terms": [vars(term) for term in self.terms],
+            "flags": [vars(flag) for flag in self.flags],
+        }
+
+
+def temperature(
+    num_features: int,
+    num_classes: int | None = None,
+    csg: SupportsFloat | None = None,
+    *,
+    variant: str | None = None,
+    coefficients: Coefficients | str | os.PathLike[str] | None = None,
+) -> float:
+    """The softmax temperature to train at, from the feature dimension and what is known of the task.
+
+    Args:
+        num_features: M, the width of the output layer's input.
+        num_classes: K, the number of classes.
+        csg: the cumulative spectral gradient of the data set (a number, or what ``tstar.csg`` returns).
+        variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"`` of the paper; by default the richest
+            one that the arguments allow.
+        coefficients: a set of your own (a record, or the path of its JSON file) in place of the paper's.
+
+    >>> temperature(512)
+    11.6739...
+    >>> round(temperature(2048, num_classes=8, csg=3.85), 2)   # ISIC in the paper
+    24.89
+    """
+    return explain(
+        num_features, num_classes, csg, variant=variant, coefficients=coefficients
+    ).temperature
+
+
+def explain(
+    num_features: int,
+    num_classes: int | None = None,
+    csg: SupportsFloat | None = None,
+    *,
+    variant: str | None = None,
+    coefficients: Coefficients | str | os.PathLike[str] | None = None,
+) -> Explanation:
+    """As :func:`temperature`, with the terms one by one, the clip, and the flags.
+
+    >>> print(explain(64, num_classes=10))
+    T* = 5.354   (coefficients: cn)
+      α·sqrt(M) = 0.4051·8           +3.2408
+      β                              +6.6560
+      δ·ln K = -1.973·ln 10          -4.5430
+    """
+    inputs = {
+        "num_features": _whole("num_features", num_features, least=1),
+        "num_classes": None if num_classes is None else _whole("num_classes", num_classes, least=2),
+        "csg": None if csg is None else _positive_csg(csg),
+    }
+    chosen = _choose(inputs, variant, coefficients)
+    terms = _terms(chosen, inputs)
+    total = math.fsum(term.value for term in terms)
+    used = {
+        name: value for name, value in inputs.items() if value is not None and _uses(chosen, name)
+    }
+    return Explanation(
+        temperature=min(max(total, float(chosen.minimum)), float(chosen.maximum)),
+        unclipped=total,
+        terms=terms,
+        flags=tuple(flag for name, value in used.items() if (flag := _flag(chosen, name, value))),
+        coefficients=chosen,
+    )
+
+
+def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:
+    """α·sqrt(M), β, and where the set has them γ·ln csg and δ·ln K."""
+    M, K, csg = inputs["num_features"], inputs["num_classes"], inputs["csg"]
+    assert M is not None
+    terms = [
+        Term("model", f"α·sqrt(M) = {c.alpha:g}·{math.sqrt(M):.4g}", c.alpha * math.sqrt(M)),
+        Term("bias", "β", c.beta),
+    ]
+    if c.gamma is not None:
+        if csg is None:
+            raise TstarError(
+                f"csg must be given for the coefficients {c.name!r}; pass csg=…, or another variant."
+            )
+        terms.append(
+            Term("difficulty", f"γ·ln csg = {c.gamma:g}·ln {csg:g}", c.gamma * math.log(csg))
+        )
+    if c.delta is not None:
+        if K is None:
+            raise TstarError(
+                f"num_classes must be given for the coefficients {c.name!r}; pass num_classes=…, or another variant."
+            )
+        terms.append(Term("classes", f"δ·ln K = {c.delta:g}·ln {K:g}", c.delta * math.log(K)))
+    return tuple(terms)
+
+
+def _choose(
+    inputs: dict[str, float | None],
+    variant: str | None,
+    coefficients: Coefficients | str | os.PathLike[str] | None,
+) -> Coefficients:
+    """The set to use: the caller's own, the variant named, or the richest that the inputs allow."""
+    if coefficients is not None:
+        own = coefficients if isinstance(coefficients, Coefficients) else None
+        if own is None:
+            if not isinstance(coefficients, str | os.PathLike):
+                raise TstarError(
+                    f"coefficients must be a Coefficients record or a path to its JSON file, got {coefficients!r}."
+                )
+            own = Coefficients.load(coefficients)
+        if variant is not None and variant != own.variant:
+            raise TstarError(
+                f"variant and coefficients must agree, got variant={variant!r} and a set of "
+                f"variant {own.variant!r}; leave one of them out."
+            )
+        return own
+    if variant is None:
+        variant = ("csg" if inputs["csg"] is not None else "") + (
+            "cn" if inputs["num_classes"] is not None else ""
+        )
+    return get(variant or "base")
+
+
+def _uses(c: Coefficients, quantity: str) -> bool:
+    return {"num_features": True, "csg": c.gamma is not None, "num_classes": c.delta is not None}[
+        quantity
+    ]
+
+
+def _flag(c: Coefficients, quantity: str, value: float) -> Flag | None:
+    """``None`` inside the fitted range, else a flag that says how far outside the evidence we are."""
+    origin = c.provenance
+    if origin.fitted.contains(quantity, value) in (True, None):
+        return None
+    symbol = _SYMBOLS[quantity]
+    fitted = "–".join(f"{bound:g}" for bound in getattr(origin.fitted, quantity))
+    if origin.validated.contains(quantity, value):
+        message = f"{symbol} = {value:g} is outside {fitted}, where the coefficients were fitted, but was validated"
+        return Flag("validated", quantity, value, message)
+    checked = getattr(origin.validated, quantity)
+    where = f" and {'–'.join(f'{bound:g}' for bound in checked)} (validated)" if checked else ""
+    message = (
+        f"{symbol} = {value:g} is outside {fitted} (fitted){where}: the formula is extrapolating"
+    )
+    return Flag("extrapolation", quantity, value, message)
+
+
+def _number(name: str, value: object) -> float:
+    """A finite float, from anything that is a number and nothing that merely converts to one."""
+    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
+        raise TstarError(f"{name} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise TstarError(f"{name} must be a single number, got {value!r} ({error}).") from error
+    if not math.isfinite(number):
+        raise TstarError(f"{name} must be finite, got {name}={number}.")
+    return number
+
+
+def _whole(name: str, value: object, *, least: int) -> float:
+    number = _number(name, value)
+    if number < least or not number.is_integer():
+        raise TstarError(
+            f"{name} must be a whole number of at least {least}, got {name}={value!r}."
+        )
+    return number
+
+
+def _positive_csg(value: object) -> float:
+    csg = _number("csg", value)
+    if csg == 0:
+        raise TstarError(
+            "csg > 0 must hold, but got csg=0 (perfectly separated classes), whose logarithm does not "
+            "exist; leave csg out, so that the class count alone corrects the temperature."
+        )
+    if csg < 0:
+        raise TstarError(f"csg > 0 must hold, but got csg={csg}.")
+    return csg
+
+
+__all__ = ["Explanation", "Flag", "Term", "explain", "temperature"]
