@@ -1,0 +1,277 @@
+"""The tempered head: BatchNorm → the model's own output layer → ÷T, and the algebra that folds it away."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections import OrderedDict
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tstar.errors import TstarError, TstarWarning, unknown
+
+Norm = Literal["batch", "layer"]
+_BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
+    nn.Linear: nn.BatchNorm1d,
+    nn.Conv1d: nn.BatchNorm1d,
+    nn.Conv2d: nn.BatchNorm2d,
+    nn.Conv3d: nn.BatchNorm3d,
+}
+
+
+class TemperedHead(nn.Module):
+    r"""z = (W·norm(h) + b) / T, the logits of a classifier that trains at temperature T.
+
+    ``norm`` is a real ``nn.BatchNorm1d`` (2d or 3d for a 1×1-convolution head), so that SyncBatchNorm
+    conversion, weight-decay filters and freezing find it. ``temperature`` is a buffer: saved in the state
+    dict, moved by ``.to()``, and changeable in place by a schedule.
+
+    Shapes: h is (B, M), (M,), (B, L, M) or (B, H, W, M) for a linear layer, normalised over all but the
+    last axis; (B, M, H, W) for a convolution. A training batch with a single value for each feature has no
+    variance: it is normalised with the running statistics, which it leaves unchanged, so that the last
+    step of an epoch does not fail.
+
+    Padded positions of a (B, L, M) input count in the statistics like any other.
+
+    Args:
+        layer: the output layer, an ``nn.Linear`` or a convolution of kernel size 1.
+        temperature: T > 0.
+        norm: ``"batch"`` (the paper's), ``"layer"`` (LayerNorm on the features), or ``None``.
+    """
+
+    temperature: Tensor
+
+    def __init__(self, layer: nn.Module, temperature: float, norm: Norm | None = "batch") -> None:
+        super().__init__()
+        check_layer(layer)
+        weight = weight_of(layer)
+        placement: dict[str, Any] = {"device": weight.device, "dtype": weight.dtype}
+        if norm not in ("batch", "layer", None):
+            raise unknown("norm", norm, ("batch", "layer", "None"))
+        self.norm: nn.Module | None = None
+        if norm == "batch":
+            kind = next(kind for kind in _BATCH_NORM if isinstance(layer, kind))
+            self.norm = _BATCH_NORM[kind](weight.shape[1], **placement)
+        elif norm == "layer":
+            self.norm = nn.LayerNorm(weight.shape[1], **placement)
+        self.layer = layer
+        exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
+        value = torch.tensor(check_temperature(temperature), dtype=exact, device=weight.device)
+        self.register_buffer("temperature", value)
+        self.train(layer.training)
+
+    def forward(self, features: Tensor) -> Tensor:
+        if self.norm is not None:
+            features = self._normalise(features)
+        logits: Tensor = self.layer(features)
+        return logits / self.temperature
+
+    def _normalise(self, h: Tensor) -> Tensor:
+        norm = self.norm
+        linear = isinstance(self.layer, nn.Linear)
+        if isinstance(norm, nn.LayerNorm):
+            return norm(h) if linear else norm(h.movedim(1, -1)).movedim(-1, 1)  # type: ignore[no-any-return]
+        assert isinstance(norm, nn.modules.batchnorm._BatchNorm)
+        rows = h.reshape(-1, h.shape[-1]) if linear else h
+        alone = (
+            norm.training
+            and not isinstance(norm, nn.SyncBatchNorm)
+            and rows.numel() == rows.shape[1]
+        )
+        if alone:
+            rows = F.batch_norm(
+                rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+            )
+        else:
+            rows = norm(rows)
+        return rows.reshape(h.shape)
+
+    def set_temperature(self, temperature: float) -> None:
+        """Change T in place, for example from a schedule."""
+        self.temperature.fill_(check_temperature(temperature))
+
+    def fuse(self, allow_bias: bool = False) -> nn.Module:
+        """The plain output layer with the same eval-mode logits; timm's ``reparameterize_model`` calls this.
+
+        A LayerNorm depends on the sample and cannot fold: it stays, without its affine part, in an
+        ``nn.Sequential`` before the layer, and a warning says so.
+        """
+        norm = self.norm
+        if self.training or (norm is not None and norm.training):
+            raise TstarError(
+                "Folding needs eval mode, in which the norm's statistics are fixed; got a head in training "
+                "mode. Call model.eval() first."
+            )
+        layer = copy.deepcopy(self.layer)
+        weight, bias = weight_of(layer), getattr(layer, "bias", None)
+        scale, shift = affine_of_norm(norm, weight)
+        new_weight, new_bias = fold_affine(weight, bias, scale, shift, self.temperature)
+        if bias is None and shift is not None and not allow_bias:
+            raise TstarError(
+                "The output layer must have a bias to absorb the norm's shift, got one without; pass "
+                "allow_bias=True to add one (one new key in the state dict)."
+            )
+        with torch.no_grad():
+            weight.copy_(new_weight)
+            if bias is not None:
+                bias.copy_(new_bias)
+            elif shift is not None:
+                layer.bias = nn.Parameter(new_bias.to(weight), requires_grad=weight.requires_grad)
+        if not isinstance(norm, nn.LayerNorm):
+            return layer
+        warnings.warn(
+            "A LayerNorm cannot fold into the output layer: it stays before it, so that the state dict has "
+            "other keys than the original architecture's.",
+            TstarWarning,
+            stacklevel=2,
+        )
+        kept = _ChannelNorm if not isinstance(layer, nn.Linear) else nn.LayerNorm
+        plain = kept(weight.shape[1], eps=norm.eps, elementwise_affine=False)
+        return nn.Sequential(OrderedDict(norm=plain, layer=layer)).eval()
+
+    # What other code asks of an output layer is answered by the output layer.
+    @property
+    def weight(self) -> Tensor:
+        return weight_of(self.layer)
+
+    @property
+    def bias(self) -> Tensor | None:
+        return getattr(self.layer, "bias", None)
+
+    @property
+    def in_features(self) -> int:
+        return weight_of(self.layer).shape[1]
+
+    @property
+    def out_features(self) -> int:
+        return weight_of(self.layer).shape[0]
+
+    def extra_repr(self) -> str:
+        return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"
+
+
+class _ChannelNorm(nn.LayerNorm):
+    """LayerNorm over the channels of a (B, M, …) map."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input.movedim(1, -1)).movedim(-1, 1)
+
+
+def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The (scale, shift) that a norm in eval mode applies to each feature, in float64.
+
+    BatchNorm: s = γ/sqrt(σ² + ε), t = β − s⊙μ. LayerNorm's affine part: s = γ, t = β. A norm that is
+    absent scales by one and shifts by nothing.
+    """
+    one = torch.ones(like.shape[1], dtype=torch.float64)
+    if norm is None:
+        return one, None
+    assert isinstance(norm, nn.LayerNorm | nn.modules.batchnorm._BatchNorm)
+    gamma = _exact(norm.weight) if norm.weight is not None else one
+    beta = _exact(norm.bias) if norm.bias is not None else torch.zeros_like(one)
+    if isinstance(norm, nn.LayerNorm):
+        return gamma, beta
+    if norm.running_mean is None or norm.running_var is None:
+        raise TstarError(
+            "A BatchNorm needs running statistics to fold, got one with track_running_stats=False."
+        )
+    if norm.num_batches_tracked is not None and int(norm.num_batches_tracked) == 0:
+        warnings.warn(
+            "The norm before the output layer has never seen a training batch: its statistics are the "
+            "initial ones. Train, or load a trained checkpoint, before folding.",
+            TstarWarning,
+            stacklevel=3,
+        )
+    scale = gamma / torch.sqrt(_exact(norm.running_var) + norm.eps)
+    return scale, beta - scale * _exact(norm.running_mean)
+
+
+def fold_affine(
+    weight: Tensor, bias: Tensor | None, scale: Tensor, shift: Tensor | None, temperature: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(W·(s⊙h + t) + b)/T as one affine map of h: W′ = W·diag(s)/T, b′ = (W·t + b)/T.
+
+    Symbols: W is (K, M) or (K, M, 1, …), b (K,), s and t (M,). Computed in float64, given in W's dtype.
+    """
+    T = _exact(temperature)
+    W = _exact(weight).reshape(weight.shape[0], weight.shape[1])
+    b = torch.zeros(len(W), dtype=torch.float64) if bias is None else _exact(bias)
+    moved = b if shift is None else W @ shift + b
+    return (W * scale / T).reshape(weight.shape).to(weight), (moved / T).to(weight)
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """In float64 on the CPU, where every device's numbers can be held exactly."""
+    return tensor.detach().to("cpu").to(torch.float64)
+
+
+def weight_of(layer: nn.Module) -> Tensor:
+    weight = layer.weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def is_output_layer(module: nn.Module) -> bool:
+    """Whether a module is of a kind that an output layer has: linear, or a convolution of kernel size 1."""
+    if isinstance(module, nn.Linear):
+        return True
+    return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) and (
+        set(module.kernel_size) == {1}
+        and set(module.stride) == {1}
+        and module.groups == 1
+        and (isinstance(module.padding, str) or not any(module.padding))
+    )
+
+
+def check_layer(layer: nn.Module) -> None:
+    """Refuse, with the reason, what cannot be normalised before, divided after and folded."""
+    kind = type(layer).__name__
+    if not is_output_layer(layer):
+        quantised = "quantized" in type(layer).__module__
+        way_out = (
+            "Temper and train in floating point, fold, and quantise the folded model."
+            if quantised
+            else "Pass head='path.of.the.layer' to name another one."
+        )
+        raise TstarError(
+            f"The output layer must be an nn.Linear or a convolution of kernel size 1, got {kind}. {way_out}"
+        )
+    if (
+        nn.utils.parametrize.is_parametrized(layer)
+        or hasattr(layer, "weight_g")
+        or hasattr(layer, "weight_orig")
+    ):
+        raise TstarError(
+            f"The output layer's weight must be a plain parameter, got a {kind} whose weight is computed from "
+            "others (weight norm, spectral norm, pruning, …), which leaves nothing to fold into. Remove the "
+            "parametrisation first (torch.nn.utils.parametrize.remove_parametrizations)."
+        )
+    weight = weight_of(layer)
+    if isinstance(weight, nn.UninitializedParameter):
+        raise TstarError(
+            f"The output layer must be initialised, got a {kind}; run one batch through the model first."
+        )
+    if not weight.is_floating_point():
+        raise TstarError(
+            f"The output layer must be in floating point, got {kind} with {weight.dtype} weights. Temper and "
+            "train in floating point, fold, and quantise the folded model."
+        )
+    if weight.shape[0] < 2:
+        raise TstarError(
+            "The output layer must give one logit a class for at least two classes, got a single logit: a "
+            "softmax over one logit is constant. Use two logits, or do not temper."
+        )
+
+
+def check_temperature(temperature: object) -> float:
+    """T as a float, if it is a finite positive number."""
+    if isinstance(temperature, bool | str) or not hasattr(temperature, "__float__"):
+        raise TstarError(f"The temperature must be a number, got {temperature!r}.")
+    value = float(temperature)
+    if not (math.isfinite(value) and value > 0):
+        raise TstarError(f"The temperature must be finite and positive, got {value}.")
+    return value

@@ -1,0 +1,184 @@
+"""Run a model once to see which layer's output becomes the logits, and leave no trace of having run it.
+
+The output of every layer that could be an output layer is marked; the autograd graph then leads from the
+logits back to the marks. What may lie between is what leaves logits logits: reshaping, pooling, selecting,
+an activation, arithmetic with constants. Anything else ends the walk.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tstar.errors import TstarError
+from tstar.head import is_output_layer
+
+# Names of autograd nodes, without "Backward0", that a walk from the logits passes through.
+_PASSES = re.compile(
+    r"(Unsafe)?(View|ReshapeAlias|Squeeze|Unsqueeze|Permute|Transpose|T|Mt|Expand|AsStrided|Slice|Select|Index"
+    r"|IndexSelect|Gather|Split|SplitWithSizes|Unbind|Narrow|Clone|Alias|ToCopy|Copy|CopySlices|Stack|Cat|Repeat"
+    r"|Mean|Sum|Amax|Max|Min|Logsumexp|(Mkldnn)?(Adaptive)?(Avg|Max)Pool\dd?D?(WithIndices)?"
+    r"|Relu|LeakyRelu|Hardtanh|Clamp\w*|Sigmoid|Tanh|Softmax|LogSoftmax|NativeDropout|MaskedFill|Where"
+    r"|Div|Mul|Add|Sub|Rsub|Neg|AccumulateGrad)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a probe saw: the layers the logits come from, and what else they depend on directly."""
+
+    paths: tuple[str, ...]
+    blocked: tuple[str, ...]
+    not_affine: tuple[str, ...]
+
+
+def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
+    """Run ``model`` on ``example`` and report which layers its logits come from.
+
+    With ``training=True`` the model runs in training mode and every tensor of its output is followed, so
+    that auxiliary classifiers are seen as well.
+    """
+    marks: dict[Any, str] = {}
+    not_affine: list[str] = []
+    hooks = [
+        module.register_forward_hook(_marker(path, marks, not_affine))
+        for path, module in model.named_modules()
+        if is_output_layer(module)
+    ]
+    try:
+        with undisturbed(model, training=training), torch.enable_grad():
+            output = call(model, example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    ends = tensors_in(output) if training else [logits_of(output)]
+    paths, blocked = _walk([end.grad_fn for end in ends if end.grad_fn is not None], marks)
+    return Seen(tuple(paths), tuple(blocked), tuple(dict.fromkeys(not_affine)))
+
+
+def _marker(
+    path: str, marks: dict[Any, str], not_affine: list[str]
+) -> Callable[..., Tensor | None]:
+    def hook(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> Tensor | None:
+        if not isinstance(output, Tensor) or not inputs or not isinstance(inputs[0], Tensor):
+            return None
+        if not _computes_affine(module, inputs[0], output):
+            not_affine.append(path)
+            return None
+        # A fresh leaf cuts the graph here, so that the walk needs no gradient of any parameter; the clone
+        # after it may be changed in place by what follows.
+        marked = output.detach().requires_grad_().clone()
+        marks[marked.grad_fn] = path
+        return marked
+
+    return hook
+
+
+def _computes_affine(module: nn.Module, features: Tensor, output: Tensor) -> bool:
+    """Whether a layer does what its type says. A subclass with its own ``forward`` is compared with W·h + b."""
+    stock = next(k for k in (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d) if isinstance(module, k))
+    if type(module).forward is stock.forward or output.is_meta:
+        return True
+    with torch.no_grad():
+        if isinstance(module, nn.Linear):
+            expected = F.linear(features, module.weight.to(features.dtype), module.bias)
+        else:
+            plain: Callable[..., Tensor] = stock.forward
+            expected = plain(module, features)
+        return expected.shape == output.shape and torch.allclose(
+            expected.float(), output.float(), rtol=1e-3, atol=1e-3
+        )
+
+
+def _walk(ends: list[Any], marks: dict[Any, str]) -> tuple[list[str], list[str]]:
+    """From the logits' autograd nodes back to the marks: the paths found, and what barred the way."""
+    found: dict[str, None] = {}
+    blocked: dict[str, None] = {}
+    seen: set[Any] = set()
+    while ends:
+        node = ends.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in marks:
+            found[marks[node]] = None
+            continue
+        name = re.sub(r"Backward\d*$", "", type(node).__name__)
+        if _PASSES.fullmatch(name):
+            ends.extend(parent for parent, _ in node.next_functions)
+        else:
+            blocked[name] = None
+    return list(found), list(blocked)
+
+
+def call(model: nn.Module, example: Any) -> Any:
+    """``model`` on an example: a mapping by keyword, a tuple by position, anything else as the one argument."""
+    if isinstance(example, Mapping):
+        return model(**example)
+    return model(*example) if isinstance(example, tuple) else model(example)
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Every floating-point tensor in a nested output, in order."""
+    if isinstance(value, Tensor):
+        return [value] if value.is_floating_point() else []
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return (
+        [t for item in value for t in tensors_in(item)] if isinstance(value, list | tuple) else []
+    )
+
+
+def logits_of(output: Any) -> Tensor:
+    """The logits in what a classifier returns: a tensor, ``.logits``, ``["logits"]``, or the first tensor."""
+    for candidate in (output, getattr(output, "logits", None)):
+        if isinstance(candidate, Tensor):
+            return candidate
+    if isinstance(output, Mapping) and isinstance(output.get("logits"), Tensor):
+        return output["logits"]  # type: ignore[no-any-return]
+    tensors = tensors_in(output)
+    if isinstance(output, Mapping) and len(tensors) > 1:
+        raise TstarError(
+            f"A model that returns several values must call one of them 'logits', got {list(output)}; "
+            "pass head='path.of.the.layer' to name the output layer."
+        )
+    if not tensors:
+        raise TstarError(
+            f"The model must return logits, got {type(output).__name__}; pass head='path.of.the.layer'."
+        )
+    return tensors[0]
+
+
+@contextmanager
+def undisturbed(model: nn.Module, *, training: bool = False) -> Iterator[None]:
+    """In eval (or training) mode; afterwards every mode, buffer and random generator is as it was."""
+    modes = {module: module.training for module in model.modules()}
+    buffers = [
+        (buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta
+    ]
+    cuda = sorted(
+        {t.device.index or 0 for t in (*model.parameters(), *model.buffers()) if t.is_cuda}
+    )
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=cuda):
+        try:
+            model.train(training)
+            yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+            with torch.no_grad():
+                for buffer, value in buffers:
+                    buffer.copy_(value)
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)  # noqa: NPY002

@@ -1,0 +1,378 @@
+"""Find a model's output layer, put the tempered head in its place, and fold it away again.
+
+Describe, then execute: :func:`find_head` returns a frozen record, :func:`temper` applies it.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+from torch import Tensor, nn
+
+from tstar.errors import TstarError
+from tstar.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
+from tstar.probing import Seen, probe, tensors_in
+from tstar.standard_inputs import standard_inputs
+from tstar.tracing import trace
+
+_WRAPPERS = (
+    "DistributedDataParallel",
+    "DataParallel",
+    "FullyShardedDataParallel",
+    "OptimizedModule",
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A model's output layer: where it is, and the M and K of the formula."""
+
+    path: str
+    layer: nn.Module
+    num_features: int
+    num_classes: int
+
+    def __str__(self) -> str:
+        name = f"{self.path!r}" if self.path else "the model itself"
+        return (
+            f"{name}: {type(self.layer).__name__}, M = {self.num_features}, K = {self.num_classes}"
+        )
+
+
+def find_head(model: nn.Module, example_input: Any = None) -> Head:
+    """The layer whose output becomes the logits.
+
+    Asked in turn: the library's own declaration (timm), the traced graph, and a run on ``example_input`` or
+    on standard inputs. Nothing about the model changes: mode, buffers and random generators are as before.
+
+    Args:
+        model: any classifier.
+        example_input: a tensor, a tuple (positional arguments) or a mapping (keyword arguments).
+
+    >>> find_head(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
+    Head(path='3', layer=Linear(in_features=32, out_features=10, bias=True), num_features=32, num_classes=10)
+    """
+    heads = _find_heads(unwrap(model), example_input)
+    if len(heads) > 1:
+        names = ", ".join(repr(head.path) for head in heads)
+        raise TstarError(
+            f"Found {len(heads)} output layers ({names}); pass head={heads[0].path!r} to choose one, or "
+            "head='all' for all of them."
+        )
+    return heads[0]
+
+
+def temper(
+    model: nn.Module,
+    temperature: SupportsFloat,
+    *,
+    head: str | Head | Sequence[str] | None = None,
+    example_input: Any = None,
+    norm: Norm | None = "batch",
+    inplace: bool = False,
+) -> nn.Module:
+    """The model with BatchNorm inserted just before its output layer and its logits divided by T.
+
+    Device, dtype, train/eval mode, ``requires_grad`` and hooks are kept.
+
+    Args:
+        model: any classifier that ends in a linear layer (or a 1×1 convolution).
+        temperature: T, or what :func:`tstar.recommend` returns.
+        head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
+            classifiers); found by :func:`find_head` by default.
+        example_input: passed to :func:`find_head`.
+        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone.
+        inplace: change ``model`` itself; otherwise a copy is changed.
+    """
+    _refuse_wrapper(model)
+    present = tempered_heads(model)
+    if present:
+        raise TstarError(
+            f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
+            "use its set_temperature(T) to change T, or tstar.untemper(model) first."
+        )
+    if (
+        getattr(getattr(model, "config", None), "problem_type", None)
+        == "multi_label_classification"
+    ):
+        raise TstarError(
+            "A softmax over the classes must follow the logits, got a multi-label model (a sigmoid for each "
+            "class), to which the softmax temperature does not apply."
+        )
+    heads = _resolve(
+        model, getattr(temperature, "head", None) if head is None else head, example_input
+    )
+    for found in heads:
+        _check_head(model, found)
+    if inplace and any(found.path == "" for found in heads):
+        raise TstarError(
+            "A model that is its own output layer cannot be changed in place; use inplace=False."
+        )
+    if not inplace:
+        model = _copy(model)
+    for found in heads:
+        layer = model.get_submodule(found.path)
+        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm))
+    return model
+
+
+def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -> nn.Module:
+    """The plain architecture again, with the eval-mode logits of the tempered one and nothing left to deploy.
+
+    The state dict has the original keys and loads into the untouched architecture. An output layer without a
+    bias cannot absorb the norm's shift; ``allow_bias=True`` adds one (one new key).
+    """
+    return _dismantle(model, inplace, lambda head: head.fuse(allow_bias=allow_bias))
+
+
+def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
+    """The original layers again, without the norm and without T: other logits, unlike :func:`fold`."""
+    return _dismantle(model, inplace, lambda head: head.layer)
+
+
+def tempered_heads(model: nn.Module) -> dict[str, TemperedHead]:
+    """Every tempered head in a model, by path."""
+    return {
+        path: module for path, module in model.named_modules() if isinstance(module, TemperedHead)
+    }
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside ``DistributedDataParallel``, ``DataParallel`` and ``torch.compile``."""
+    if not isinstance(model, nn.Module):
+        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
+    while type(model).__name__ in _WRAPPERS:
+        model = model._orig_mod if hasattr(model, "_orig_mod") else model.module  # type: ignore[assignment]
+    return model
+
+
+def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any = None) -> Head:
+    """One head: the one named, or the one found."""
+    if head is None:
+        return find_head(model, example_input)
+    return _named(unwrap(model), head.path if isinstance(head, Head) else head)
+
+
+def _resolve(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
+    if head is None:
+        return [find_head(model, example_input)]
+    if head == "all":
+        return _find_heads(model, example_input, every=True)
+    if isinstance(head, str | Head):
+        return [resolve_head(model, head)]
+    return [_named(model, path) for path in head]
+
+
+def _named(model: nn.Module, path: str) -> Head:
+    try:
+        layer = model.get_submodule(path)
+    except AttributeError:
+        layers = [name for name, module in model.named_modules() if is_output_layer(module)]
+        raise TstarError(
+            f"head must be the path of a layer of the model, got {path!r}; the last candidates are "
+            f"{', '.join(map(repr, layers[-3:])) or 'none'}."
+        ) from None
+    check_layer(layer)
+    return _record(path, layer)
+
+
+def _record(path: str, layer: nn.Module) -> Head:
+    weight = weight_of(layer)
+    return Head(path, layer, num_features=weight.shape[1], num_classes=weight.shape[0])
+
+
+def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) -> list[Head]:
+    if next(model.parameters(), None) is None:
+        raise TstarError("The model must have parameters, got one without any.")
+    tempered = tempered_heads(model)
+    if tempered:
+        return [_record(f"{path}.layer".lstrip("."), head.layer) for path, head in tempered.items()]
+    if example_input is not None:
+        _check_device(model, example_input)
+    seen = _look(model, example_input)
+    paths = list(seen.paths)
+    if every:
+        paths += [path for path in _auxiliary(model, example_input) if path not in paths]
+    return [_record(path, model.get_submodule(path)) for path in paths]
+
+
+def _look(model: nn.Module, example_input: Any) -> Seen:
+    """Ask the declaration, the graph, the example, the standard inputs; the first clear answer counts."""
+    if example_input is not None:
+        try:
+            return _clear(probe(model, example_input))
+        except TstarError:
+            raise
+        except Exception as error:
+            raise TstarError(
+                f"The model must run on example_input, but it raised {type(error).__name__}: {error}. Pass an "
+                "input that it accepts (a tensor, a tuple of arguments, or a dict of keywords)."
+            ) from error
+    declared = _declared(model)
+    if declared:
+        return Seen(declared, (), ())
+    traced = trace(model)
+    if traced is not None and traced.paths and not traced.blocked:
+        return traced
+    for example in standard_inputs(model):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                seen = probe(model, example)
+        except TstarError:
+            raise
+        except Exception:  # not an input that this model takes; try the next
+            continue
+        return _clear(seen)
+    if traced is not None:
+        return _clear(traced)
+    raise TstarError(
+        "The output layer could not be found without an input; pass example_input=… (a batch that the model "
+        "accepts), or head='path.of.the.layer'."
+    )
+
+
+def _clear(seen: Seen) -> Seen:
+    """``seen`` if it names the output layer beyond doubt, else the reason why not."""
+    way_out = "pass head='path.of.the.layer' if there is one."
+    if seen.not_affine and not seen.paths:
+        raise TstarError(
+            f"The output layer must compute W·h + b, but {seen.not_affine[-1]!r} computes something else from "
+            "its weight (a cosine or normalised head, perhaps), into which a norm cannot fold."
+        )
+    if not seen.paths:
+        reason = (
+            f"the logits come from {', '.join(seen.blocked)}"
+            if seen.blocked
+            else "no layer leads to them"
+        )
+        raise TstarError(
+            f"The model must end in a linear layer or a 1×1 convolution, but {reason}; {way_out}"
+        )
+    if seen.blocked:
+        raise TstarError(
+            f"The logits must come from one output layer, but besides {', '.join(map(repr, seen.paths))} they "
+            f"depend on {', '.join(seen.blocked)}; {way_out}"
+        )
+    return seen
+
+
+def _declared(model: nn.Module) -> tuple[str, ...]:
+    """The output layers that a timm model declares, if they are of a kind that can be tempered."""
+    if not (callable(getattr(model, "get_classifier", None)) and hasattr(model, "num_classes")):
+        return ()
+    declared = model.get_classifier()  # type: ignore[operator]
+    layers = list(declared) if isinstance(declared, list | tuple) else [declared]
+    paths = {module: path for path, module in model.named_modules()}
+    if all(
+        isinstance(layer, nn.Module) and layer in paths and is_output_layer(layer)
+        for layer in layers
+    ):
+        return tuple(paths[layer] for layer in layers)
+    return ()
+
+
+def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:
+    """The layers that lead to any output in training mode, such as auxiliary classifiers."""
+    examples = [example_input] if example_input is not None else standard_inputs(model)
+    for example in examples:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return list(probe(model, example, training=True).paths)
+        except Exception:
+            continue
+    return []
+
+
+def _check_head(model: nn.Module, head: Head) -> None:
+    check_layer(head.layer)
+    weight = weight_of(head.layer)
+    if not weight.requires_grad:
+        raise TstarError(
+            f"The output layer must be trainable, got {head.path!r} with requires_grad=False: a training "
+            "temperature has no effect on frozen weights. Unfreeze it, or do not temper."
+        )
+    sharers = [
+        name
+        for name, module in model.named_modules()
+        if module is not head.layer and any(p is weight for p in module.parameters(recurse=False))
+    ]
+    if sharers:
+        raise TstarError(
+            f"The output layer's weight must be its own, but {head.path!r} shares it with {sharers[0]!r} "
+            "(tied weights): folding would change both. Untie them first (clone the parameter)."
+        )
+
+
+def _check_device(model: nn.Module, example_input: Any) -> None:
+    devices = {p.device for p in model.parameters()}
+    values = (
+        example_input.values()
+        if hasattr(example_input, "values") and not isinstance(example_input, Tensor)
+        else example_input
+    )
+    strange = [
+        t
+        for t in tensors_in(values if isinstance(values, Tensor) else list(values))
+        if t.device not in devices
+    ]
+    if strange:
+        where = ", ".join(sorted(map(str, devices)))
+        raise TstarError(
+            f"example_input must be on the model's device ({where}), got {strange[0].device}; move one of them with .to()."
+        )
+
+
+def _refuse_wrapper(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
+    kind = type(model).__name__
+    if kind in _WRAPPERS:
+        why = (
+            "the compiled graph is that of the untempered model"
+            if kind == "OptimizedModule"
+            else "the wrapper has already registered the parameters that it synchronises"
+        )
+        raise TstarError(
+            f"The model must be tempered before it is wrapped, got {kind}: {why}. Temper the plain model, then wrap it."
+        )
+
+
+def _copy(model: nn.Module) -> nn.Module:
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise TstarError(
+            f"The model must be copyable (copy.deepcopy raised {type(error).__name__}: {error}); pass inplace=True."
+        ) from error
+
+
+def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """``model`` with every place that holds ``old`` holding ``new``; ``new`` itself if ``old`` is the model."""
+    if old is model:
+        return new
+    for parent in list(model.modules()):
+        if parent is new:
+            continue
+        for name, child in list(parent.named_children()):
+            if child is old:
+                setattr(parent, name, new)
+    return model
+
+
+def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
+    model = unwrap(model)
+    if not tempered_heads(model):
+        raise TstarError(
+            "The model must have a tempered head, got one without; call tstar.temper first."
+        )
+    if not inplace:
+        model = _copy(model)
+    for head in tempered_heads(model).values():
+        model = _replace(model, head, make(head))
+    return model
