@@ -1,0 +1,185 @@
+"""Augmentation of whole batches, driven by a generator of your own, on the batch's device.
+
+Random crop, horizontal flip and rotation of images; jitter, amplitude and shift of signals; nothing
+for vectors and text. One interpolation does all of an image's changes at once. Standardise first
+and augment then: what moves in from outside the image is 0, which is then the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tstar.data.validation import DOMAINS, Domain
+from tstar.errors import TstarError, unknown
+
+# A mirrored digit, letter or traffic sign is another one, or none. Matched at the name's start.
+NO_FLIP = ("digits", "gtsrb", "mnist", "emnist", "kmnist", "qmnist", "usps", "svhn")
+_STANDARDISE_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Augmentation of one domain's batches: ``augment(batch, generator)`` gives a float32 batch.
+
+    Images: ``padding`` pixels on each side, of which a random crop is taken (``None``: an eighth of
+    the width, the customary 4 at 32 pixels); ``flip`` with probability ½; ``rotation`` by up to so
+    many degrees. Signals: Gaussian ``jitter`` of this standard deviation, amplitude ``scale`` a
+    sample from U(1 ± scale), and circular ``shift`` by up to this part of the length. Everything 0
+    (or ``False``) leaves the batch as it is.
+    """
+
+    domain: Domain
+    padding: int | None = None
+    flip: bool = True
+    rotation: float = 15.0
+    jitter: float = 0.05
+    scale: float = 0.1
+    shift: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.domain not in DOMAINS:
+            raise unknown("domain", self.domain, DOMAINS)
+        for field in ("padding", "rotation", "jitter", "scale", "shift"):
+            value = getattr(self, field)
+            if value is not None and not (0 <= value < math.inf):
+                raise TstarError(f"{field} >= 0 must hold, but got {field}={value!r}.")
+        if self.rotation > 180 or self.shift > 1:
+            raise TstarError(
+                "rotation <= 180 and shift <= 1 must hold, but got "
+                f"rotation={self.rotation!r}, shift={self.shift!r}."
+            )
+
+    def __call__(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        x = batch if batch.dtype == torch.float32 else batch.float()
+        if self.domain == "image":
+            padding = x.shape[-1] // 8 if self.padding is None else self.padding
+            return augment_images(x, generator, padding, self.flip, self.rotation)
+        if self.domain == "signal":
+            return augment_signals(x, generator, self.jitter, self.scale, self.shift)
+        return x
+
+
+def default(name: str, domain: Domain, **fields: Any) -> Augment:
+    """The augmentation a data set gets unless a study says otherwise; ``fields`` replace its values.
+
+    The paper's crop, flip and rotation for images, without the flip where a mirrored image is
+    another class (``NO_FLIP``).
+    """
+    flip = not name.lower().rpartition("/")[2].startswith(NO_FLIP)
+    return Augment(domain, **{"flip": flip, **fields})
+
+
+def augment_images(
+    x: Tensor, generator: torch.Generator, padding: int, flip: bool, rotation: float
+) -> Tensor:
+    """Crop, flip and rotate N×C×H×W floats, each sample differently; 0 comes in from outside.
+
+    Output pixel p shows the input at R·F·p + t, p counted from the image's centre, with F = diag(±1, 1)
+    the flip, R the rotation by an angle from U(±rotation), t whole pixels from −padding to padding.
+    Without rotation every value is copied unchanged; with it, values are interpolated bilinearly.
+    """
+    if not (padding or flip or rotation):
+        return x
+    count, _, height, width = x.shape
+    # Always drawn, in this order: the stream does not depend on which changes are switched on.
+    source = generator.device
+    angle = (torch.rand(count, generator=generator, device=source) * 2 - 1) * math.radians(rotation)
+    offsets = torch.randint(-padding, padding + 1, (2, count), generator=generator, device=source)
+    mirrored = torch.rand(count, generator=generator, device=source) < (0.5 if flip else 0.0)
+    angle, offsets, mirrored = (v.to(x.device) for v in (angle, offsets, mirrored))
+    if not rotation:
+        return _shift_and_flip(x, offsets, mirrored, padding)
+    sign = 1 - 2 * mirrored.to(x.dtype)
+    cosine, sine = angle.cos(), angle.sin()
+    # affine_grid counts in half-widths and half-heights, so mixed terms carry the aspect ratio.
+    theta = torch.stack(
+        [
+            torch.stack([cosine * sign, -sine * (height / width), offsets[0] * (2 / width)], 1),
+            torch.stack([sine * sign * (width / height), cosine, offsets[1] * (2 / height)], 1),
+        ],
+        1,
+    )
+    grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
+def _shift_and_flip(x: Tensor, offsets: Tensor, mirrored: Tensor, padding: int) -> Tensor:
+    count, channels, height, width = x.shape
+    padded = F.pad(x, [padding] * 4)
+    columns = torch.arange(width, device=x.device).expand(count, width)
+    columns = torch.where(mirrored[:, None], width - 1 - columns, columns)
+    columns = columns + (offsets[0] + padding)[:, None]
+    rows = torch.arange(height, device=x.device) + (offsets[1] + padding)[:, None]
+    rows = rows[:, None, :, None].expand(count, channels, height, padded.shape[-1])
+    return padded.gather(2, rows).gather(
+        3, columns[:, None, None, :].expand(count, channels, height, width)
+    )
+
+
+def augment_signals(
+    x: Tensor, generator: torch.Generator, jitter: float, scale: float, shift: float
+) -> Tensor:
+    """Shift, scale and jitter N×C×L floats: x'[l] = a·x[(l + s) mod L] + jitter·n[l].
+
+    a from U(1 ± scale) and s from the whole numbers up to ±shift·L, one a sample; n standard normal.
+    """
+    count, channels, length = x.shape
+    source = generator.device
+    most = int(shift * length)
+    steps = torch.randint(-most, most + 1, (count,), generator=generator, device=source)
+    factor = 1 + scale * (torch.rand(count, generator=generator, device=source) * 2 - 1)
+    if most:
+        places = (torch.arange(length, device=x.device) + steps.to(x.device)[:, None]) % length
+        x = x.gather(2, places[:, None, :].expand(count, channels, length))
+    if scale:
+        x = x * factor.to(x.device)[:, None, None]
+    if jitter:
+        noise = torch.randn(x.shape, generator=generator, device=source)
+        x = x + jitter * noise.to(x.device)
+    return x
+
+
+def standardizer(x_train: Tensor, domain: Domain | None = None) -> Standardizer:
+    """The map (x − mean)/std with one mean and std a channel, measured on the training samples.
+
+    Images and signals are measured over samples and positions. Vectors have one mean and std a
+    dimension; text (tf–idf, whose zeros mean something) is left as it is. A channel that does not
+    vary is only centred.
+    """
+    if domain == "text":
+        return Standardizer(torch.zeros(x_train.shape[1]), torch.ones(x_train.shape[1]))
+    positions = [d for d in range(x_train.ndim) if d != 1]
+    count, total = 0, torch.zeros(x_train.shape[1], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    shift = x_train[:1].double().mean(positions)  # near the mean: no cancellation in the squares
+    for part in torch.split(x_train, _STANDARDISE_CHUNK):
+        values = part.double() - shift.view(-1, *[1] * (x_train.ndim - 2))
+        count += values.numel() // values.shape[1]
+        total += values.sum(positions)
+        squares += values.square().sum(positions)
+    mean = total / count
+    std = (squares / count - mean.square()).clamp_min(0).sqrt()
+    std[std < 1e-8] = 1.0
+    return Standardizer((mean + shift).float(), std.float())
+
+
+class Standardizer(nn.Module):
+    """(x − mean)/std as a module: moves with ``.to()``, takes uint8 or floats, gives float32."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Tensor, std: Tensor):
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        return (x.to(self.mean.dtype) - self.mean.view(shape)) / self.std.view(shape)

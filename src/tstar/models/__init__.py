@@ -1,0 +1,25 @@
+"""Networks by name: the paper's, with every width scaled together, and those of three libraries.
+
+===========================  ======================================================================
+name                         network
+===========================  ======================================================================
+``resnet10``                 3×3 stem, one basic block a stage, [64, 128, 256, 512]·M/512 channels
+``vgg9``                     the eight convolutions of VGG configuration A, each with BN and ReLU
+``pyramidnet10``             four basic blocks, channels growing additively to M
+``…-1d``                     the same for signals (N×C×L)
+``mlp``                      two hidden layers of width M, for vectors (N×D)
+``torchvision/NAME``         ``torchvision.models.get_model(NAME)``
+``timm/NAME``                ``timm.create_model(NAME)``
+``transformers/NAME``        a configuration or local folder; ``forward`` returns the logits
+===========================  ======================================================================
+
+The paper names its networks without spelling them out; these readings are ours. Each ends in
+global average pooling and one ``nn.Linear`` called ``classifier`` on M features. Images of any size
+from 8 pixels on are accepted.
+"""
+
+from __future__ import annotations
+
+from tstar.models.registry import OWN, build, names
+
+__all__ = ["OWN", "build", "names"]

@@ -1,0 +1,102 @@
+"""What the networks share: layers for one and two dimensions, channel counts, initialisation.
+
+``nd`` is the number of spatial dimensions: 2 for images, 1 for signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+_NORM: dict[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {
+    1: nn.BatchNorm1d,
+    2: nn.BatchNorm2d,
+}
+
+
+def conv3(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
+    """A convolution of width 3 that keeps the size (halves it with stride 2), without bias."""
+    return _CONV[nd](inputs, outputs, 3, stride=stride, padding=1, bias=False)
+
+
+def conv1(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
+    """A convolution of width 1, without bias."""
+    return _CONV[nd](inputs, outputs, 1, stride=stride, bias=False)
+
+
+def norm(nd: int, channels: int) -> nn.Module:
+    """Batch normalisation over the batch and the ``nd`` spatial dimensions."""
+    return _NORM[nd](channels)
+
+
+def max_pool(nd: int) -> nn.Module:
+    """Halve the size. ``ceil_mode`` leaves a map of one pixel as it is, so that 8×8 inputs work."""
+    return nn.MaxPool2d(2, ceil_mode=True) if nd == 2 else nn.MaxPool1d(2, ceil_mode=True)
+
+
+def avg_pool(nd: int) -> nn.Module:
+    """Halve the size by averaging; odd sizes round up, as a convolution of stride 2 does."""
+    return nn.AvgPool2d(2, ceil_mode=True) if nd == 2 else nn.AvgPool1d(2, ceil_mode=True)
+
+
+def global_pool(nd: int) -> nn.Module:
+    """Global average pooling to a size of one."""
+    return nn.AdaptiveAvgPool2d(1) if nd == 2 else nn.AdaptiveAvgPool1d(1)
+
+
+def scaled(base: int, num_features: int, full: int = 512) -> int:
+    """``base`` channels of a network of width ``full``, in one of width M: max(1, round(base·M/full)).
+
+    Halves are rounded up. The last layer has ``base == full`` and therefore exactly M channels.
+    """
+    return max(1, (2 * base * num_features + full) // (2 * full))
+
+
+def initialise(trunk: nn.Module, classifier: nn.Linear) -> None:
+    """He initialisation of the trunk, U(±1/sqrt(M)) for the classifier's weight and bias.
+
+    W ~ N(0, 2/fan_in) in every convolution and hidden layer (He et al. 2015, eq. 10). Batch
+    normalisations start as the identity. M is the classifier's number of inputs.
+    """
+    for module in trunk.modules():
+        if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+    bound = classifier.in_features**-0.5
+    nn.init.uniform_(classifier.weight, -bound, bound)
+    nn.init.uniform_(classifier.bias, -bound, bound)
+
+
+@contextmanager
+def own_random_numbers(seed: int | None) -> Iterator[None]:
+    """Inside, torch draws from ``seed`` on the CPU; afterwards its generator is as it was before.
+
+    With ``None`` nothing is changed: torch's own generator is used, as everywhere in torch.
+    """
+    if seed is None:
+        yield
+        return
+    # `torch.manual_seed` would also seed every GPU; the networks are made on the CPU.
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+class Network(nn.Module):
+    """A trunk, global average pooling, and one linear classifier on its M features."""
+
+    def __init__(self, trunk: nn.Module, pool: nn.Module, num_features: int, num_classes: int):
+        super().__init__()
+        self.num_features = num_features
+        self.num_classes = num_classes
+        self.trunk = trunk
+        self.pool = pool
+        self.classifier = nn.Linear(num_features, num_classes)
+        initialise(self.trunk, self.classifier)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(self.pool(self.trunk(x)).flatten(1))
+        return logits

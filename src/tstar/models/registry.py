@@ -1,0 +1,98 @@
+"""From a name to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from torch import nn
+
+from tstar.errors import TstarError, unknown
+from tstar.models.layers import Network, global_pool, own_random_numbers
+from tstar.models.mlp import mlp
+from tstar.models.pyramidnet import pyramidnet10
+from tstar.models.resnet import resnet10
+from tstar.models.vgg import vgg9
+
+DEFAULT_FEATURES = 512  # M of the networks at full width
+
+_CONVOLUTIONAL: dict[str, Callable[[int, int, int], nn.Module]] = {
+    "resnet10": resnet10,
+    "vgg9": vgg9,
+    "pyramidnet10": pyramidnet10,
+}
+_LIBRARIES = ("torchvision", "timm", "transformers")
+
+
+def _convolutional(
+    trunk: Callable[[int, int, int], nn.Module], nd: int, inputs: int, m: int, k: int
+) -> nn.Module:
+    return Network(trunk(inputs, m, nd), global_pool(nd), m, k)
+
+
+def _perceptron(inputs: int, m: int, k: int) -> nn.Module:
+    return Network(mlp(inputs, m), nn.Identity(), m, k)
+
+
+OWN: dict[str, Callable[[int, int, int], nn.Module]] = {
+    **{name: partial(_convolutional, trunk, 2) for name, trunk in _CONVOLUTIONAL.items()},
+    **{f"{name}-1d": partial(_convolutional, trunk, 1) for name, trunk in _CONVOLUTIONAL.items()},
+    "mlp": _perceptron,
+}
+
+
+def names() -> list[str]:
+    """The networks of this package. Those of torchvision, timm and transformers have a prefix."""
+    return list(OWN)
+
+
+def build(
+    name: str,
+    num_classes: int,
+    *,
+    num_features: int | None = None,
+    in_channels: int = 3,
+    seed: int | None = None,
+    pretrained: bool = False,
+) -> nn.Module:
+    """The network ``name`` with ``num_classes`` outputs, freshly initialised, on the CPU.
+
+    ``num_features`` is M, the width of the classifier's input: any positive number for the networks
+    of this package (512 by default); for those of other libraries it is only compared with theirs.
+    ``in_channels`` is the number of input channels, for ``mlp`` the input's dimension. With ``seed``
+    the weights depend on nothing but the seed, and torch's global generator is left alone.
+    ``pretrained`` loads the library's weights and makes a new output layer.
+
+    >>> build("resnet10", 10, num_features=64, seed=0).classifier
+    Linear(in_features=64, out_features=10, bias=True)
+    """
+    _positive(num_classes=num_classes, in_channels=in_channels)
+    if num_features is not None:
+        _positive(num_features=num_features)
+    library, _, rest = name.partition("/")
+    with own_random_numbers(seed):
+        if rest and library in _LIBRARIES:
+            from tstar.models import zoo
+
+            return zoo.build(library, rest, num_classes, num_features, in_channels, pretrained)
+        if name not in OWN:
+            raise _unknown_network(name)
+        if pretrained:
+            raise TstarError(
+                f"pretrained=True needs a network of a library, but got {name!r}, for which no "
+                "weights are published; use torchvision/NAME, timm/NAME or transformers/NAME."
+            )
+        return OWN[name](in_channels, num_features or DEFAULT_FEATURES, num_classes)
+
+
+def _positive(**numbers: int) -> None:
+    for what, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise TstarError(f"{what} must be a positive integer, but got {number!r}.")
+
+
+def _unknown_network(name: str) -> TstarError:
+    error = unknown("network", name, OWN)
+    return TstarError(
+        f"{error} Networks of libraries: {', '.join(f'{x}/NAME' for x in _LIBRARIES)}."
+    )

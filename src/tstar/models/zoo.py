@@ -1,0 +1,158 @@
+"""Networks of torchvision, timm and transformers by name, with a new output layer of K classes.
+
+The libraries are imported on use; each comes with the extra of its name (torchvision's: ``vision``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from tstar.errors import TstarError, require, unknown
+
+
+def build(
+    library: str,
+    name: str,
+    num_classes: int,
+    num_features: int | None,
+    in_channels: int,
+    pretrained: bool,
+) -> nn.Module:
+    """The network ``name`` of ``library``, checked against the ``num_features`` that was asked for."""
+    makers: dict[str, Callable[[str, int, int, bool], nn.Module]] = {
+        "torchvision": _torchvision,
+        "timm": _timm,
+        "transformers": _transformers,
+    }
+    model = makers[library](name, num_classes, in_channels, pretrained)
+    if num_features is not None:
+        from tstar.surgery import find_head
+
+        found = find_head(model).num_features
+        if found != num_features:
+            raise TstarError(
+                f"{library}/{name} has {found} features, but got num_features={num_features}; leave "
+                "num_features out, or use a network of this package, whose width can be chosen."
+            )
+    return model
+
+
+def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    models = require("torchvision.models", "vision")
+    known = models.list_models(module=models)
+    if name not in known:
+        raise unknown("network of torchvision", name, known)
+    _three_channels("torchvision", name, in_channels)
+    # Two old networks warn about their slow initialisation, and have a second, auxiliary output.
+    quiet = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    auxiliary = {"aux_logits": False} if quiet else {}
+    if not pretrained:
+        model: nn.Module = models.get_model(name, num_classes=num_classes, **quiet, **auxiliary)
+        return model
+    model = _fetched(lambda: models.get_model(name, weights="DEFAULT"), f"torchvision/{name}")
+    if auxiliary:
+        raise TstarError(
+            f"torchvision/{name} has two outputs when pretrained, which is not supported; use "
+            f"timm/{name}."
+        )
+    return _replace_output(model, num_classes)
+
+
+def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    timm = require("timm", "timm")
+    plain = name.partition(".")[0]  # resnet50.a1_in1k: architecture and weights
+    if not timm.is_model(plain) and not name.startswith("hf_hub:"):
+        raise unknown("network of timm", plain, timm.list_models())
+    model: nn.Module = _fetched(
+        lambda: timm.create_model(
+            name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
+        ),
+        f"timm/{name}",
+    )
+    return model
+
+
+def _transformers(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    """From a local folder's configuration, else from the hub's. Weights only if ``pretrained``."""
+    transformers = require("transformers", "transformers")
+    local = Path(name).expanduser()
+    source = str(local) if local.is_dir() else name
+
+    def make() -> nn.Module:
+        config = transformers.AutoConfig.from_pretrained(source, num_labels=num_classes)
+        images = getattr(config, "num_channels", None) is not None
+        if images and config.num_channels != in_channels and pretrained:
+            raise TstarError(
+                f"transformers/{name} takes {config.num_channels} channels, but got "
+                f"in_channels={in_channels}; repeat or drop channels, or train it from scratch."
+            )
+        if images:
+            config.num_channels = in_channels
+        auto = (
+            transformers.AutoModelForImageClassification
+            if images
+            else transformers.AutoModelForSequenceClassification
+        )
+        if pretrained:
+            model: nn.Module = auto.from_pretrained(
+                source, config=config, ignore_mismatched_sizes=True
+            )
+        else:
+            model = auto.from_config(config)
+        return model
+
+    return Logits(_fetched(make, f"transformers/{name}"))
+
+
+def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
+    """Run ``make``; where it cannot reach its files, say so in one line."""
+    try:
+        return make()
+    except TstarError:
+        raise
+    except (OSError, RuntimeError, ValueError, LookupError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise TstarError(
+            f"{name} could not be made: {reason[0]} Check the name; weights and configurations that "
+            "are not on this machine need a network connection, or a local folder."
+        ) from error
+
+
+def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
+    """A new linear output layer of ``num_classes``, initialised as torch does."""
+    from tstar.surgery import find_head
+
+    name = find_head(model).name
+    parent_name, _, child = name.rpartition(".")
+    parent = model.get_submodule(parent_name)
+    old: Any = getattr(parent, child)
+    new: nn.Module
+    if isinstance(old, nn.Conv2d):
+        new = nn.Conv2d(old.in_channels, num_classes, old.kernel_size, bias=old.bias is not None)  # type: ignore[arg-type]
+    else:
+        new = nn.Linear(old.in_features, num_classes, bias=old.bias is not None)
+    setattr(parent, child, new)
+    return model
+
+
+def _three_channels(library: str, name: str, in_channels: int) -> None:
+    if in_channels != 3:
+        raise TstarError(
+            f"{library}/{name} takes 3 input channels, but got in_channels={in_channels}; repeat grey "
+            f"images, or use timm/{name}, whose first layer can be chosen."
+        )
+
+
+class Logits(nn.Module):
+    """A transformers model whose ``forward`` returns its logits alone, as every trainer expects."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return self.model(*inputs, **named).logits
