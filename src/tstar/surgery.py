@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError
 from tstar.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
-from tstar.probing import Seen, probe, tensors_in
+from tstar.probing import Seen, probe
 from tstar.standard_inputs import standard_inputs
 from tstar.tracing import trace
 
@@ -311,21 +311,14 @@ def _check_head(model: nn.Module, head: Head) -> None:
 
 def _check_device(model: nn.Module, example_input: Any) -> None:
     devices = {p.device for p in model.parameters()}
-    values = (
-        example_input.values()
-        if hasattr(example_input, "values") and not isinstance(example_input, Tensor)
-        else example_input
-    )
-    strange = [
-        t
-        for t in tensors_in(values if isinstance(values, Tensor) else list(values))
-        if t.device not in devices
-    ]
-    if strange:
-        where = ", ".join(sorted(map(str, devices)))
-        raise TstarError(
-            f"example_input must be on the model's device ({where}), got {strange[0].device}; move one of them with .to()."
-        )
+    is_mapping = isinstance(example_input, Mapping)
+    values = list(example_input.values()) if is_mapping else example_input
+    for value in values if isinstance(values, list | tuple) else [values]:
+        if isinstance(value, Tensor) and value.device not in devices:
+            raise TstarError(
+                f"example_input must be on the model's device ({', '.join(sorted(map(str, devices)))}), got "
+                f"{value.device}; move one of them with .to()."
+            )
 
 
 def _refuse_wrapper(model: nn.Module) -> None:
@@ -359,7 +352,7 @@ def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
     for parent in list(model.modules()):
         if parent is new:
             continue
-        for name, child in list(parent.named_children()):
+        for name, child in list(parent._modules.items()):  # named_children() skips aliases
             if child is old:
                 setattr(parent, name, new)
     return model

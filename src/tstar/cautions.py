@@ -1,0 +1,189 @@
+"""What a careful colleague would say before you train at T*: one small function for each concern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tstar.errors import TstarError
+from tstar.formula import Explanation
+
+Severity = Literal["warning", "caution", "note"]
+
+# The product of learning rate and steps, below which T* has been seen to cost accuracy. Measured with SGD
+# (momentum 0.9) on 4,000 CIFAR-10 images, ResNet10, M = 64, T* = 5.4: at lr·steps = 9 the formula's T lost ten
+# points against T = 1, at 37 and 93 it was level, at 372 it gained two.
+_HARMFUL_BUDGET = 30.0
+_SMALL_BUDGET = 300.0
+# The fewest steps in the paper's own fit: 5,000 images, batches of 128, 200 epochs.
+_FITTED_STEPS = 7_800
+# The paper's transformers failed at lr 0.1 and trained at 0.01 (footnotes of its transformer table).
+_TRANSFORMER_LR = 0.03
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One concern: how grave it is, a stable code to filter by, and what to do."""
+
+    severity: Severity
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the user means to train, as far as it was told."""
+
+    optimizer: str | None = None
+    lr: float | None = None
+    momentum: float | None = None
+    steps: int | None = None
+    batch_size: int | None = None
+    label_smoothing: float = 0.0
+    scenario: str = "scratch"
+    attention: bool = False
+
+
+def read_optimizer(optimizer: Any) -> tuple[str | None, float | None, float | None]:
+    """(name, lr, momentum) of a torch optimiser, of a name, or of a pair of name and learning rate."""
+    if optimizer is None:
+        return None, None, None
+    if isinstance(optimizer, str):
+        return optimizer.lower(), None, None
+    if isinstance(optimizer, tuple) and len(optimizer) == 2 and isinstance(optimizer[0], str):
+        name, lr = optimizer
+        if isinstance(lr, bool) or not isinstance(lr, int | float) or not lr > 0:
+            raise TstarError(f"The learning rate must be a positive number, got {lr!r}.")
+        return name.lower(), float(lr), None
+    groups = getattr(optimizer, "param_groups", None)
+    if not groups:
+        raise TstarError(
+            "optimizer must be a torch optimiser, a name, or a pair of name and learning rate such as "
+            f"('sgd', 0.1); got {optimizer!r}."
+        )
+    # A scheduler's warm-up may have lowered lr already; "initial_lr" is what the user chose.
+    lr = max(float(group.get("initial_lr", group["lr"])) for group in groups)
+    return type(optimizer).__name__.lower(), lr, groups[0].get("momentum")
+
+
+def notices(result: Explanation, num_classes: int, plan: Plan) -> tuple[Notice, ...]:
+    """Everything worth saying about training at ``result`` in this way, the gravest first."""
+    found = [
+        *_range(result),
+        *_training(plan, result),
+        *_task(plan, num_classes),
+    ]
+    order = {"warning": 0, "caution": 1, "note": 2}
+    return tuple(sorted(found, key=lambda notice: order[notice.severity]))
+
+
+def _range(result: Explanation) -> Iterator[Notice]:
+    for flag in result.flags:
+        if flag.level == "extrapolation":
+            yield Notice("caution", "extrapolation", f"{flag.message}.")
+        else:
+            yield Notice("note", "validated", f"{flag.message}.")
+    if result.clipped:
+        yield Notice(
+            "caution",
+            "clipped",
+            f"The formula gives {result.unclipped:.3g}, outside its bounds; it was clipped to {result.temperature:g}.",
+        )
+
+
+def _training(plan: Plan, result: Explanation) -> Iterator[Notice]:
+    yield from _optimizer(plan)
+    if plan.lr is not None and plan.optimizer == "sgd" and plan.steps is not None:
+        yield from _budget(plan.lr * plan.steps, result)
+    elif plan.steps is not None and plan.steps < _FITTED_STEPS:
+        yield Notice(
+            "caution",
+            "few-steps",
+            f"{plan.steps:,} steps are fewer than the {_FITTED_STEPS:,} to 150,000 of the fit; the best T falls with the "
+            "number of steps. Check with tstar.check, or stay near T = 1.",
+        )
+    if (
+        plan.optimizer is None
+        or (plan.optimizer == "sgd" and plan.lr is None)
+        or plan.steps is None
+    ):
+        yield Notice(
+            "note",
+            "unknown-training",
+            "Pass optimizer=… and steps=… to learn whether the formula fits your way of training: it was fitted "
+            "with SGD at lr 0.1 over 200 epochs.",
+        )
+    if (
+        plan.attention
+        and plan.lr is not None
+        and plan.optimizer == "sgd"
+        and plan.lr > _TRANSFORMER_LR
+    ):
+        yield Notice(
+            "warning",
+            "transformer-lr",
+            f"A transformer at SGD lr {plan.lr:g}: in the paper ViT-B/16 fell to 5 % and Swin-T to 41 % at lr 0.1 and "
+            "T* of csgcn, and reached 54 % and 74 % at lr 0.01. Lower the learning rate.",
+        )
+    if plan.batch_size == 1:
+        yield Notice(
+            "warning",
+            "batch-of-one",
+            "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use "
+            "larger batches, or temper(..., norm='layer').",
+        )
+
+
+def _optimizer(plan: Plan) -> Iterator[Notice]:
+    if plan.optimizer is not None and plan.optimizer != "sgd":
+        yield Notice(
+            "caution",
+            "other-optimizer",
+            f"The coefficients were fitted with SGD, not {plan.optimizer}; adaptive optimisers respond to T otherwise. "
+            "Check with tstar.check.",
+        )
+    if plan.optimizer == "sgd" and plan.lr is not None and not 0.05 <= plan.lr <= 0.2:
+        known = (
+            " (validated by the paper for fine-tuning)"
+            if plan.scenario == "finetune" and plan.lr == 0.01
+            else ""
+        )
+        yield Notice(
+            "note" if known else "caution",
+            "other-lr",
+            f"The coefficients were fitted at SGD lr 0.1, not {plan.lr:g}{known}; the best T falls with the learning rate.",
+        )
+
+
+def _budget(budget: float, result: Explanation) -> Iterator[Notice]:
+    if budget < _HARMFUL_BUDGET and result.temperature > 2:
+        yield Notice(
+            "warning",
+            "small-budget",
+            f"lr·steps = {budget:.3g} is far below the fit's (780 to 15,000): T = {result.temperature:.3g} is likely to cost "
+            "accuracy here (ten points in our measurement at 9). Train at T = 1, longer, or at a higher rate.",
+        )
+    elif budget < _SMALL_BUDGET:
+        yield Notice(
+            "caution",
+            "small-budget",
+            f"lr·steps = {budget:.3g} is below the fit's (780 to 15,000): the best T is lower than the formula's. Check "
+            "with tstar.check, or stay nearer T = 1.",
+        )
+
+
+def _task(plan: Plan, num_classes: int) -> Iterator[Notice]:
+    if plan.label_smoothing > 0:
+        yield Notice(
+            "caution",
+            "label-smoothing",
+            f"Label smoothing ({plan.label_smoothing:g}) and T* do not combine well: in the paper's table on it the formula "
+            "loses part of its gain. Prefer T* without smoothing.",
+        )
+    if num_classes < 8:
+        yield Notice(
+            "caution",
+            "few-classes",
+            f"K = {num_classes}: the formula has not been tried below 8 classes.",
+        )

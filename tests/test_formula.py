@@ -1,0 +1,158 @@
+"""The closed form, against values worked out by hand and against its own algebra."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tstar
+from tstar.formula import explain, temperature
+
+# By hand, from the paper's last coefficient table.
+BY_HAND = [
+    # ISIC: 0.3192·45.2548 + 20.74 + 3.746·1.348073 − 7.38·2.079442 = 14.44534 + 20.74 + 5.04988 − 15.34628
+    (dict(num_features=2048, num_classes=8, csg=3.85), 24.88894),
+    # 0.7239·22.627417 − 4.706
+    (dict(num_features=512), 11.67399),
+    # 0.4051·8 + 6.656 − 1.973·2.302585
+    (dict(num_features=64, num_classes=10), 5.35380),
+    # 0.4111·16 + 6.848 − 2.024·3.238678
+    (dict(num_features=256, csg=25.50), 6.87052),
+    # 0.3192·22.627417 + 20.74 + 3.746·4.485485 − 7.38·5.298317
+    (dict(num_features=512, num_classes=200, csg=88.72), 5.66376),
+]
+
+
+@pytest.mark.parametrize(("inputs", "expected"), BY_HAND)
+def test_values_by_hand(inputs, expected):
+    assert temperature(**inputs) == pytest.approx(expected, abs=5e-4)
+
+
+def test_isic_is_the_papers_number():
+    assert temperature(2048, 8, 3.85) == pytest.approx(24.88, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "variant"),
+    [
+        (dict(), "base"),
+        (dict(csg=3.0), "csg"),
+        (dict(num_classes=10), "cn"),
+        (dict(num_classes=10, csg=3.0), "csgcn"),
+    ],
+)
+def test_the_richest_variant_is_taken(inputs, variant):
+    result = explain(256, **inputs)
+    assert result.variant == variant
+    assert temperature(256, **inputs) == temperature(256, **inputs, variant=variant)
+
+
+def test_an_explicit_variant_ignores_what_it_does_not_use():
+    assert temperature(256, 10, 3.0, variant="base") == temperature(256)
+    assert temperature(256, 10, 3.0, variant="cn") == temperature(256, 10)
+
+
+def test_the_clip_acts_at_both_bounds():
+    low = explain(1, variant="base")  # 0.7239 − 4.706 < 1
+    assert (low.temperature, low.clipped) == (1.0, "minimum")
+    assert low.unclipped == pytest.approx(-3.9821)
+    high = explain(10**6, variant="base")  # 723.9 − 4.7 > 512
+    assert (high.temperature, high.clipped) == (512.0, "maximum")
+    assert explain(256).clipped is None
+
+
+def test_flags_have_two_levels():
+    inside = explain(256, 100, 25.5)
+    assert inside.flags == ()
+    isic = explain(2048, 8, 3.85)
+    assert {(f.quantity, f.level) for f in isic.flags} == {
+        ("num_features", "validated"),
+        ("num_classes", "validated"),
+    }
+    outside = explain(32, 1000, 0.1)
+    assert {(f.quantity, f.level) for f in outside.flags} == {
+        ("num_features", "extrapolation"),
+        ("num_classes", "extrapolation"),
+        ("csg", "extrapolation"),
+    }
+    assert explain(600).flags[0].level == "extrapolation"  # between 512 and 768: nobody has looked
+    assert explain(256, 1000, variant="base").flags == ()  # K is not used, so it raises no flag
+
+
+@given(
+    st.integers(1, 10**7),
+    st.integers(2, 10**6),
+    st.floats(1e-6, 1e6),
+    st.sampled_from(["base", "csg", "cn", "csgcn"]),
+)
+def test_terms_add_up_and_bounds_hold(M, K, csg, variant):
+    result = explain(M, K, csg, variant=variant)
+    assert math.isclose(
+        sum(t.value for t in result.terms), result.unclipped, rel_tol=1e-12, abs_tol=1e-9
+    )
+    assert 1.0 <= result.temperature <= 512.0
+    assert result.temperature == min(max(result.unclipped, 1.0), 512.0)
+
+
+@given(st.integers(1, 10**6), st.integers(2, 1000), st.floats(0.01, 100))
+def test_monotone_in_each_input(M, K, csg):
+    assert temperature(M + 1) >= temperature(M)
+    assert temperature(M, K + 1) <= temperature(M, K)
+    assert temperature(M, K, csg * 2) >= temperature(M, K, csg)  # γ > 0 with cn …
+    assert temperature(M, csg=csg * 2) <= temperature(M, csg=csg)  # … and < 0 without
+
+
+def test_a_fit_of_ones_own_drops_in(tmp_path):
+    own = tstar.Coefficients("mine", alpha=2.0, beta=1.0, delta=0.5, minimum=0.1, maximum=9.0)
+    own.save(tmp_path / "mine.json")
+    expected = 2.0 * 2 + 1 + 0.5 * math.log(3)
+    assert temperature(4, 3, coefficients=own) == pytest.approx(expected)
+    assert temperature(4, 3, coefficients=tmp_path / "mine.json") == pytest.approx(expected)
+    assert temperature(400, 3, coefficients=own) == 9.0
+    with pytest.raises(tstar.TstarError, match="num_classes must be given"):
+        temperature(4, coefficients=own)
+    with pytest.raises(tstar.TstarError, match="must agree"):
+        temperature(4, 3, variant="csg", coefficients=own)
+
+
+@pytest.mark.parametrize(
+    "bad", [0, -1, float("nan"), float("inf"), "64", None, True, [64], 64.5, 1 + 2j]
+)
+def test_bad_num_features(bad):
+    with pytest.raises(tstar.TstarError, match="num_features must be"):
+        temperature(bad)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -5, float("nan"), float("inf"), "ten", True, 2.5])
+def test_bad_num_classes(bad):
+    with pytest.raises(tstar.TstarError, match="num_classes must be"):
+        temperature(64, bad)
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), "hard", True])
+def test_bad_csg(bad):
+    with pytest.raises(tstar.TstarError, match="csg"):
+        temperature(64, 10, bad)
+
+
+def test_zero_csg_says_what_to_do():
+    with pytest.raises(tstar.TstarError, match="leave csg out"):
+        temperature(64, 10, 0.0)
+
+
+def test_bad_names():
+    with pytest.raises(tstar.TstarError, match="did you mean 'csgcn'"):
+        temperature(64, variant="cgscn")
+    with pytest.raises(tstar.TstarError, match="csg must be given"):
+        temperature(64, variant="csg")
+    with pytest.raises(tstar.TstarError, match="record or a path"):
+        temperature(64, coefficients=3)
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    import numpy as np
+    import torch
+
+    assert temperature(np.int64(64), np.int32(10), np.float32(2.0)) == temperature(64, 10, 2.0)
+    assert temperature(torch.tensor(64)) == temperature(64)
