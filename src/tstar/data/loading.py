@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tstar.data import cifar100
+from tstar.data.catalogue import CATALOGUE
 from tstar.data.dataset import DataSet
 from tstar.data.files import read_npz
-from tstar.errors import unknown
+from tstar.data.images import read_folder
+from tstar.data.text import DIMENSIONS, read_text, text_files
+from tstar.data.validation import positive
+from tstar.errors import TstarError, unknown
 
 ROOT_VARIABLE = "TSTAR_DATA"
 
@@ -19,7 +24,7 @@ def default_root() -> Path:
 
 def names() -> list[str]:
     """The data sets that have a name of their own."""
-    return ["digits"]
+    return sorted([*CATALOGUE, *(f"cifar100{suffix}" for suffix in cifar100.SUFFIXES)])
 
 
 def load(
@@ -28,15 +33,78 @@ def load(
     root: str | os.PathLike[str] | None = None,
     size: int | None = None,
     download: bool = False,
+    text_features: int = DIMENSIONS,
 ) -> DataSet:
-    """The data set of this name, or in this file or folder below ``root``."""
-    name = os.fspath(name_or_path)
-    base = Path(root) if root is not None else default_root()
-    if name == "digits":
-        from tstar.data.digits import read_digits
+    """The data set of this name (see :func:`names`), or in this file or folder.
 
-        return read_digits(size)
-    for candidate in (base / name, base / f"{name}.npz", Path(name)):
-        if candidate.suffix == ".npz" and candidate.is_file():
-            return read_npz(candidate, candidate.stem, size)
-    raise unknown("data set", name, names())
+    A path is looked up below ``root`` first, then as it is given. ``.npz`` may be left out, and
+    ``NAME`` finds ``NAME_train.csv`` with ``NAME_test.csv``. ``size`` brings images to size×size
+    pixels by area averaging; data sets whose images differ in size need it. Nothing is fetched
+    unless ``download`` is true. ``text_features`` is D of text.
+
+    >>> load("digits")
+    DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
+    """
+    name = os.fspath(name_or_path)
+    base = Path(root).expanduser() if root is not None else default_root()
+    if size is not None:
+        positive("size", size)
+    positive("text_features", text_features)
+    entry = CATALOGUE.get(name.lower())
+    if entry is not None:
+        return entry.read(base, size, download)
+    data = _from_path(name, base, size, text_features)
+    if data is not None:
+        return data
+    suffix = cifar100.suffix_of(name)
+    if suffix:
+        whole = load(name.removesuffix(suffix), root=base, size=size, download=download)
+        return cifar100.derive(whole, suffix)
+    raise _not_found(name, base)
+
+
+def _from_path(name: str, root: Path, size: int | None, text_features: int) -> DataSet | None:
+    for path in (root / name, Path(name).expanduser()):
+        short = path.name.removesuffix(".npz").removesuffix(".csv").removesuffix("_train")
+        archives = [path] if path.suffix == ".npz" else [path.with_name(f"{path.name}.npz")]
+        for archive in archives:
+            if archive.is_file():
+                data = read_npz(archive, short, size)
+                return _sizeless(data, size)
+        if path.is_dir() and name.strip("./"):
+            return read_folder(path, path.resolve().name, size)
+        texts = text_files(path)
+        if texts:
+            return _sizeless(read_text(texts, short, text_features), size)
+        if path.is_file():
+            raise TstarError(
+                f"{path} must be an .npz file, a CSV file of text or a folder of images, but its name "
+                f"ends in {path.suffix or 'nothing'!r}."
+            )
+    return None
+
+
+def _sizeless(data: DataSet, size: int | None) -> DataSet:
+    if size is not None and data.domain != "image":
+        raise TstarError(
+            f"size is for images, but {data.name} holds {data.domain} samples and got size={size}; "
+            "leave it out."
+        )
+    return data
+
+
+def _not_found(name: str, root: Path) -> TstarError:
+    """An unknown name, with what is near it among the names and what lies below the root."""
+    below = root.iterdir() if root.is_dir() else iter(())
+    files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below if _is_data(p)}
+    if os.sep in name or name.endswith((".npz", ".csv")):
+        return TstarError(
+            f"{name} must be a file or folder below {root} or in this folder, but is in neither; check "
+            "the path, or set root (or TSTAR_DATA) to the folder that holds it."
+        )
+    error = unknown("data set", name, {*names(), *files})
+    return TstarError(f"{error} Files and folders are looked up below {root} (TSTAR_DATA, root).")
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix == ".npz" or path.name.endswith("_train.csv") or path.is_dir()

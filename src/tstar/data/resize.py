@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError
+from tstar.data.validation import positive
 
 _CHUNK = 1 << 24  # values turned to float at once: bounds the memory of large data sets
 
@@ -32,8 +32,7 @@ def area_resize(images: Tensor, size: int) -> Tensor:
     Exact for fractional factors. The whole image is kept: other aspect ratios are squashed. An
     image of that size is returned as it is.
     """
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise TstarError(f"size must be a positive number of pixels, but got {size!r}.")
+    positive("size", size)
     height, width = images.shape[-2:]
     if (height, width) == (size, size):
         return images

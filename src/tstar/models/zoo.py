@@ -126,7 +126,7 @@ def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
     """A new linear output layer of ``num_classes``, initialised as torch does."""
     from tstar.surgery import find_head
 
-    name = find_head(model).name
+    name = find_head(model).path
     parent_name, _, child = name.rpartition(".")
     parent = model.get_submodule(parent_name)
     old: Any = getattr(parent, child)

@@ -1,0 +1,187 @@
+"""``tstar data`` and ``tstar models``: what has a name, what is on disk, and ``.npz`` copies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tstar.cli.app import RESEARCH, app
+
+data = typer.Typer(help="Data sets: names, what is on disk, .npz copies.", no_args_is_help=True)
+models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
+app.add_typer(data, name="data", rich_help_panel=RESEARCH)
+app.add_typer(models, name="models", rich_help_panel=RESEARCH)
+
+Root = Annotated[
+    Path | None,
+    typer.Option("--data-root", help="Folder of the data sets; $TSTAR_DATA, else ~/.cache/tstar."),
+]
+Size = Annotated[int | None, typer.Option(help="Bring images to this many pixels.")]
+Download = Annotated[bool, typer.Option("--download", help="Fetch it if it is not on disk.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@data.command("ls")
+def list_data(root: Root = None, as_json: AsJson = False) -> None:
+    """The data sets that have a name, and whether they are on disk.
+
+    Example: tstar data ls
+    """
+    from tstar.data.catalogue import CATALOGUE
+    from tstar.data.loading import default_root
+
+    base = root or default_root()
+    rows = [
+        {
+            "name": entry.name,
+            "classes": entry.num_classes,
+            "pixels": entry.pixels,
+            "test": entry.test,
+            "on_disk": entry.present(base),
+            "folder": entry.folder,
+        }
+        for entry in CATALOGUE.values()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"root": str(base), "data": rows}, indent=2))
+        return
+    table = Table("name", "classes", "pixels", "test part", "on disk", box=None)
+    table.add_column("below the root", overflow="fold")
+    for row in rows:
+        here = "[green]yes[/]" if row["on_disk"] else "no"
+        table.add_row(
+            *(str(row[k]) for k in ("name", "classes", "pixels", "test")), here, str(row["folder"])
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        f"\nRoot: {base}\nSuffixes for CIFAR-100: @10, -easy1, -easy2, -hard1, -hard2. Also any .npz, "
+        "image folder, CSV of text.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@data.command("show")
+def show_data(
+    name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
+    root: Root = None,
+    size: Size = None,
+    download: Download = False,
+    as_json: AsJson = False,
+) -> None:
+    """Shape, classes and checksum of a data set.
+
+    Example: tstar data show digits
+    """
+    from tstar.data import load
+
+    found = load(name, root=root, size=size, download=download)
+    counts = found.y_train.bincount(minlength=found.num_classes).tolist()
+    if as_json:
+        facts = {
+            "name": found.name,
+            "domain": found.domain,
+            "train": list(found.x_train.shape),
+            "test": list(found.x_test.shape),
+            "classes": dict(zip(found.classes, counts, strict=True)),
+            "checksum": found.checksum(),
+        }
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    typer.echo(repr(found))
+    typer.echo(f"training samples a class: {min(counts)} to {max(counts)}")
+    typer.echo(f"sha256 {found.checksum()}")
+
+
+@data.command("export")
+def export_data(
+    name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
+    output: Annotated[Path, typer.Argument(help="The .npz file to write.")],
+    root: Root = None,
+    size: Size = None,
+    train: Annotated[int | None, typer.Option(help="Keep so many training samples.")] = None,
+    test: Annotated[int | None, typer.Option(help="Keep so many test samples.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the samples that are kept.")] = 0,
+    download: Download = False,
+) -> None:
+    """Write a data set as one .npz file, smaller if you like; it then loads at once.
+
+    Example: tstar data export flowers102 flowers102_32.npz --size 32
+    """
+    from tstar.data import load
+    from tstar.data.files import write_npz
+    from tstar.errors import TstarError
+
+    if output.suffix != ".npz":
+        raise TstarError(f"The output must end in .npz, but got {output}.")
+    found = load(name, root=root, size=size, download=download).subset(train, test, seed=seed)
+    write_npz(found, output)
+    typer.echo(f"{output}: {found!r}")
+
+
+@data.command("choose")
+def choose_subsets(
+    name: Annotated[str, typer.Argument(help="A data set with CIFAR-100's classes.")] = "cifar100",
+    root: Root = None,
+    draws: Annotated[int, typer.Option(help="Random subsets to measure first.")] = 200,
+    exchanges: Annotated[int, typer.Option(help="Exchanges to try for each target.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write JSON here.")] = None,
+) -> None:
+    """Choose ten-class subsets whose csg is that of the paper's two easy and two hard ones.
+
+    Example: tstar data choose cifar100_32 --output subsets.json
+    """
+    from tstar.data import load
+    from tstar.data.choosing import choose_record
+
+    record = choose_record(load(name, root=root), draws=draws, exchanges=exchanges, seed=seed)
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    output.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {output}")
+
+
+@models.command("ls")
+def list_models(
+    features: Annotated[int, typer.Option(help="M, at which parameters are counted.")] = 512,
+    as_json: AsJson = False,
+) -> None:
+    """The networks of this package, with their number of parameters.
+
+    Example: tstar models ls --features 64
+    """
+    import torch
+
+    from tstar.models import build, names
+
+    rows = []
+    for name in names():
+        with torch.device("meta"):
+            parameters = build(name, 10, num_features=features).parameters()
+        rows.append(
+            {
+                "name": name,
+                "num_features": features,
+                "parameters": sum(p.numel() for p in parameters),
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("name", "M", "parameters (K = 10)", box=None)
+    for row in rows:
+        table.add_row(str(row["name"]), str(row["num_features"]), f"{row['parameters']:,}")
+    console = Console()
+    console.print(table)
+    console.print(
+        "\nAlso torchvision/NAME, timm/NAME, transformers/NAME-or-folder.", highlight=False
+    )
