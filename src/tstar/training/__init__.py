@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tstar.training.config import Config
 
 if TYPE_CHECKING:
-    from tstar.training.scores import calibration_error, evaluate, predict
     from tstar.training.loop import Result, train
+    from tstar.training.scores import calibration_error, evaluate, predict
 
 # Loaded on use, so that reading a study or a store needs no torch.
 _LAZY = {

@@ -24,7 +24,7 @@ def channels_last(model: nn.Module, images: bool) -> Iterator[None]:
     if not images:
         yield
         return
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.to(memory_format=torch.channels_last)
     handles = []
     for module in model.modules():
         if _affected(module):

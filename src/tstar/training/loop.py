@@ -91,12 +91,7 @@ def _train(
     forward: nn.Module = torch.compile(model) if config.compile else model  # type: ignore[assignment]
     optimizer = make_optimizer(nn.ModuleList([model, extra]), config)
 
-    # The length. A last batch of one sample is left out: BatchNorm cannot use it.
-    per_epoch = len(data.y) // config.batch_size + (len(data.y) % config.batch_size > 1)
-    if per_epoch == 0:
-        raise TstarError(f"At least 2 training samples are needed, but got {len(data.y)}.")
-    steps = config.steps or config.epochs * per_epoch
-    epochs = math.ceil(steps / per_epoch)
+    steps, epochs = length(len(data.y), config)
 
     def measure(x: Tensor, y: Tensor) -> Scores:
         return evaluate(predict(forward, x, prepare=data.ready, amp=config.amp), y)
@@ -117,7 +112,9 @@ def _train(
             # Summed where the model is: no waiting for a GPU at every step.
             loss_sum, correct = torch.zeros((), device=device), torch.zeros((), device=device)
             count, lr = 0, 0.0
-            for rows in torch.randperm(len(data.y), generator=shuffling).split(config.batch_size):
+            for rows in torch.split(
+                torch.randperm(len(data.y), generator=shuffling), config.batch_size
+            ):
                 if len(rows) == 1 or step == steps:
                     break
                 rows = rows.to(device)
@@ -131,7 +128,7 @@ def _train(
                     logits = forward(inputs)
                     loss = recipe.loss(logits, targets, inputs)
                 optimizer.zero_grad(set_to_none=True)
-                loss.backward()
+                torch.autograd.backward(loss)
                 optimizer.step()
                 loss_sum += loss.detach() * len(rows)
                 correct += (logits.detach().argmax(1) == targets).sum()
@@ -159,6 +156,8 @@ def _train(
         if recipe.finish is not None and not diverged:
             assert data.validation is not None
             recorded = recipe.finish(model, *data.validation)
+        if recipe.report is not None:
+            recorded = {**recorded, **recipe.report()}
 
     # The measurement: the weights after the last epoch, never the best one.
     scores: dict[str, float] = {}
@@ -182,6 +181,15 @@ def _train(
         extra=recorded,
         **scores,
     )
+
+
+def length(samples: int, config: Config) -> tuple[int, int]:
+    """Steps and epochs of a run. A last batch of one sample is left out: BatchNorm cannot use it."""
+    per_epoch = samples // config.batch_size + (samples % config.batch_size > 1)
+    if per_epoch == 0:
+        raise TstarError(f"At least 2 training samples are needed, but got {samples}.")
+    steps = config.steps or config.epochs * per_epoch
+    return steps, math.ceil(steps / per_epoch)
 
 
 def _recipe(model_or_recipe: nn.Module | Recipe, config: Config) -> Recipe:

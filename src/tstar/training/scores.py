@@ -33,7 +33,7 @@ def predict(
     device_type = inputs.device.type
     try:
         parts = []
-        for batch in inputs.split(batch_size):
+        for batch in torch.split(inputs, batch_size):
             batch = batch if prepare is None else prepare(batch)
             with torch.autocast(device_type, dtype=torch.bfloat16, enabled=amp):
                 parts.append(model(batch).float())

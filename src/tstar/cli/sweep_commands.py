@@ -1,0 +1,356 @@
+"""``tstar sweep``, ``tstar runs …``, ``tstar check``: runs from a study, and a look at what came out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tstar.cli.app import RESEARCH, USE, app
+
+if TYPE_CHECKING:
+    from tstar.sweep.estimate import Estimate
+    from tstar.sweep.plan import Plan
+    from tstar.sweep.run import Tally
+    from tstar.sweep.study import Study
+
+runs = typer.Typer(
+    name="runs", help="Look at stored runs, export and merge them.", no_args_is_help=True
+)
+app.add_typer(runs, rich_help_panel=RESEARCH)
+
+StoreOption = Annotated[Path, typer.Option("--store", help="The SQLite file of results.")]
+StoreArgument = Annotated[Path, typer.Argument(help="The SQLite file of results.")]
+DataRoot = Annotated[
+    Path | None, typer.Option(help="Folder of the data sets; TSTAR_DATA by default.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_SHOWN = {
+    **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
+    **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
+    **{"val_accuracy": "val %", "test_accuracy": "test %", "seconds": "s"},
+}
+
+
+@app.command(rich_help_panel=RESEARCH)
+def sweep(
+    study: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
+    store: StoreOption = Path("runs.db"),
+    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once; one a GPU or core by default.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …; for the local engine.")] = "auto",
+    data_root: DataRoot = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count and estimate; train nothing.")
+    ] = False,
+    max_runs: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do every run of a study that the store does not have yet; stop and go on at any time.
+
+    Example: tstar sweep studies/small/smoke.toml --store runs.db --workers 2
+    """
+    from tstar.sweep import sweep as run
+    from tstar.sweep.study import load_study
+
+    console = Console(stderr=True)
+    read = load_study(study)
+    root = None if data_root is None else str(data_root)
+    if dry_run:
+        _dry_run(read, store, root, workers, as_json)
+        return
+    from tstar.cli.progress import SweepProgress
+
+    with SweepProgress(console) as progress:
+        try:
+            tally = run(
+                read,
+                store,
+                engine=engine,
+                workers=workers,
+                address=address,
+                data_root=root,
+                device=device,
+                update=progress.update,
+                say=console.print,
+                max_runs=max_runs,
+            )
+        except KeyboardInterrupt:
+            console.print(
+                f"Stopped. What is done is in {store}; the same command goes on from there."
+            )
+            raise typer.Exit(130) from None
+    if as_json:
+        names = ("total", "before", "done", "diverged", "failed", "theirs", "retried")
+        typer.echo(json.dumps({name: getattr(tally, name) for name in names}, indent=2))
+    else:
+        _summary(console, tally, store)
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+def _summary(console: Console, tally: Tally, store: Path) -> None:
+    console.print(f"{tally} → {store}", highlight=False)
+    if tally.failed:
+        console.print(f"See why: tstar runs ls {store} --status failed", highlight=False)
+
+
+def _dry_run(
+    study: Study, store: Path, root: str | None, workers: int | None, as_json: bool
+) -> None:
+    """The number of runs, what is done, and what the rest will cost."""
+    from contextlib import ExitStack
+
+    from tstar.errors import TstarError
+    from tstar.sweep.engine import LocalEngine
+    from tstar.sweep.estimate import estimate
+    from tstar.sweep.plan import make_plan
+    from tstar.sweep.store import Store
+
+    plan: Plan | None = None
+    cost: Estimate | None = None
+    problem = ""
+    with ExitStack() as stack:
+        opened = stack.enter_context(Store(store)) if store.exists() else None
+        try:
+            plan = make_plan(study, opened, data_root=root, csg=False)
+            if plan.todo:
+                cost = estimate(plan, data_root=root)
+        except TstarError as error:
+            problem = str(error)
+    slots = workers or LocalEngine().slots
+    counts = plan.counts() if plan is not None else {}
+    facts: dict[str, Any] = {
+        "study": study.name,
+        "runs": len(plan.specs) if plan is not None else len(study),
+        "status": counts,
+        "to_do": len(plan.todo) if plan is not None else None,
+        "workers": slots,
+        "worker_seconds": None if cost is None else round(cost.seconds, 1),
+        "wall_seconds": None if cost is None else round(cost.seconds / slots, 1),
+        "problem": problem or None,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    from tstar.cli.progress import duration
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{study.name}[/]: {facts['runs']} runs")
+    for state, count in sorted(counts.items()):
+        console.print(f"  {count:>6} {state}")
+    if cost is not None:
+        console.print(
+            f"  to do: {cost.runs} runs, about {duration(cost.seconds)} of one worker, "
+            f"{duration(cost.seconds / slots)} with {slots} (probe of {cost.probed} of {cost.kinds} kinds)"
+        )
+    if problem:
+        console.print("[yellow]no estimate[/]:", end=" ")
+        console.print(problem, markup=False, soft_wrap=True)
+
+
+@runs.command("ls")
+def list_runs(
+    store: StoreArgument = Path("runs.db"),
+    status: Annotated[
+        str | None, typer.Option(help="running, done, diverged or failed only.")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=VALUE; may be given several times.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a store.
+
+    Example: tstar runs ls runs.db --status failed --where dataset=digits
+    """
+    from tstar.errors import TstarError, unknown
+    from tstar.sweep.store import COLUMNS, STATUSES, Store
+
+    if status is not None and status not in STATUSES:
+        raise unknown("status", status, STATUSES)
+    tests: dict[str, Any] = {} if status is None else {"status": status}
+    for item in where or []:
+        column, equals, value = item.partition("=")
+        if not equals:
+            raise TstarError(f"--where must be COLUMN=VALUE, got {item!r}.")
+        if column not in COLUMNS:
+            raise unknown("column", column, COLUMNS)
+        tests[column] = value if "TEXT" in COLUMNS[column] else _number(column, value)
+    with Store(store) as opened:
+        rows = list(opened.rows(tests))
+    if as_json:
+        typer.echo(json.dumps([_plain(row) for row in rows[:limit]], indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name, title in _SHOWN.items():
+        numeric = "TEXT" not in COLUMNS[name]
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows[:limit]:
+        table.add_row(*(_cell(name, row[name]) for name in _SHOWN))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 200  # for a file or a pipe nothing is cut off
+    console.print(table)
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["status"]] = counts.get(row["status"], 0) + 1
+    shown = f", the first {limit} shown" if len(rows) > limit else ""
+    states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+    console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
+
+
+@runs.command("show")
+def show_run(
+    key: Annotated[str, typer.Argument(help="The key of a run, or how it starts.")],
+    store: StoreOption = Path("runs.db"),
+    as_json: AsJson = False,
+) -> None:
+    """Show everything about one run.
+
+    Example: tstar runs show 3f9a --store runs.db
+    """
+    from tstar.sweep.store import Store
+
+    with Store(store) as opened:
+        row = _plain(opened.find(key))
+    if as_json:
+        typer.echo(json.dumps(row, indent=2))
+        return
+    console = Console(highlight=False)
+    for name, value in row.items():
+        if value is not None:
+            console.print(f"[bold]{name:>18}[/] ", end="")
+            console.print(str(value), markup=False, soft_wrap=True)
+
+
+@runs.command("export")
+def export_runs(
+    output: Annotated[Path, typer.Argument(help="runs.parquet or runs.csv.")],
+    store: StoreOption = Path("runs.db"),
+) -> None:
+    """Write the finished runs to one Parquet or CSV file.
+
+    Example: tstar runs export runs.parquet --store runs.db
+    """
+    from tstar.sweep.store import Store
+    from tstar.sweep.transfer import export
+
+    with Store(store) as opened:
+        count = export(opened, output)
+    typer.echo(f"{count} runs → {output}")
+
+
+@runs.command("merge")
+def merge_runs(
+    sources: Annotated[list[Path], typer.Argument(help="Stores to merge.")],
+    into: Annotated[Path, typer.Option(help="The store to merge into; made if it does not exist.")],
+) -> None:
+    """Bring the runs of several stores into one.
+
+    Example: tstar runs merge laptop.db cluster.db --into all.db
+    """
+    from tstar.sweep.transfer import merge
+
+    done = merge(sources, into)
+    typer.echo(f"{done.added} added, {done.replaced} replaced, {done.kept} already there → {into}")
+    if done.differing:
+        typer.echo(
+            f"{len(done.differing)} runs have other results there than here (the first is kept): "
+            + ", ".join(key[:8] for key in done.differing[:5]),
+            err=True,
+        )
+
+
+@app.command(rich_help_panel=USE)
+def check(
+    model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
+    data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
+    features: Annotated[int | None, typer.Option(help="M, for models whose width is free.")] = None,
+    temperatures: Annotated[
+        str | None, typer.Option(help="Comma-separated; around the formula's T by default.")
+    ] = None,
+    budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings for each temperature.")] = 2,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
+    optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
+    size: Annotated[int | None, typer.Option(help="Bring images to this many pixels.")] = None,
+    data_root: DataRoot = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw accuracy against T into this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train briefly at several temperatures: where is the peak, and where does the formula point?
+
+    Example: tstar check --model resnet10 --features 64 --data digits --budget 60
+    """
+    from tstar.checking import check as run
+    from tstar.cli.progress import check_progress
+    from tstar.data import load
+    from tstar.sweep.execute import fitting_model
+    from tstar.training import Config
+
+    loaded = load(data, root=data_root, size=size)
+
+    def make_model() -> Any:
+        return fitting_model(model, loaded, features, None)  # check() seeds it
+
+    grid = None
+    if temperatures is not None:
+        grid = [_number("temperatures", part) for part in temperatures.split(",")]
+    with check_progress(Console(stderr=True)) as progress:
+        result = run(
+            make_model,
+            loaded,
+            temperatures=grid,
+            budget=budget,
+            seeds=seeds,
+            config=Config(lr=lr, optimizer=optimizer),
+            progress=progress,
+        )
+    if figure is not None:
+        result.plot(figure)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(str(result), markup=False, soft_wrap=True)
+    if figure is not None:
+        console.print(f"Figure: {figure}")
+
+
+def _number(name: str, text: str) -> float:
+    from tstar.errors import TstarError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise TstarError(f"{name} must be a number, got {text!r}.") from None
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its JSON columns opened."""
+    nested = ("curves", "extra", "versions", "options", "spec")
+    return {
+        name: json.loads(value) if name in nested and value is not None else value
+        for name, value in row.items()
+    }
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return "–"
+    if name == "key":
+        return str(value)[:8]
+    if name.endswith("accuracy") and isinstance(value, float):
+        return f"{100 * value:.2f}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

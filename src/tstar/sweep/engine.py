@@ -1,0 +1,163 @@
+"""Where runs take place: the small interface, and this machine's cores or GPUs.
+
+One process a slot, one thread a process: two threads on one small network gain nothing, two
+processes gain almost a factor of two. Workers are spawned, not forked, so that nothing of the
+caller's state leaks into a run, and they exit when their parent dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Protocol
+
+from tstar.sweep.execute import Job, Outcome
+
+
+class Engine(Protocol):
+    """Submit a run, get a record. ``slots`` is how many runs go on at once."""
+
+    slots: int
+
+    def submit(self, job: Job) -> None: ...
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        """The runs that ended, after at most ``timeout`` seconds; a dead worker's run is ``lost``."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything at once. Runs under way are given up."""
+        ...
+
+
+class LocalEngine:
+    """Runs in processes of this machine; with GPUs, worker i uses GPU i mod their number."""
+
+    def __init__(self, workers: int | None = None, device: str = "auto") -> None:
+        gpus = _gpus() if device in ("auto", "cuda") else 0
+        self.slots = workers or (gpus if gpus else _cores())
+        self._devices = [
+            f"cuda:{index % gpus}" if gpus else ("cpu" if device in ("auto", "cuda") else device)
+            for index in range(self.slots)
+        ]
+        self._workers: list[_Worker | None] = [None] * self.slots
+
+    def submit(self, job: Job) -> None:
+        index = next(i for i, worker in enumerate(self._workers) if worker is None or worker.free)
+        worker = self._workers[index]
+        if worker is None:
+            worker = self._workers[index] = _Worker(execute_job)
+        worker.start(replace(job, device=self._devices[index]))
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        busy = [worker for worker in self._workers if worker is not None and not worker.free]
+        ready = wait([worker.link for worker in busy], timeout) if busy else []
+        outcomes = []
+        for worker in busy:
+            if worker.link not in ready:
+                continue
+            key = worker.key
+            assert key is not None
+            try:
+                outcome = worker.link.recv()
+                worker.key = None
+            except (EOFError, OSError):
+                worker.stop()
+                self._workers[self._workers.index(worker)] = None
+                code = worker.process.exitcode
+                outcome = Outcome(
+                    key,
+                    "failed",
+                    {"error": f"The worker process ended with code {code}."},
+                    lost=True,
+                )
+            outcomes.append(outcome)
+        return outcomes
+
+    def close(self) -> None:
+        for worker in self._workers:
+            if worker is not None:
+                worker.stop()
+        self._workers = [None] * self.slots
+
+
+class _Worker:
+    """A spawned process, the link to it, and the key of the run that it is at."""
+
+    def __init__(self, work: Callable[[Job], Outcome]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.link, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(
+            target=_serve, args=(theirs, work), name="tstar-worker", daemon=True
+        )
+        self.process.start()
+        theirs.close()
+        self.key: str | None = None
+
+    @property
+    def free(self) -> bool:
+        return self.key is None
+
+    def start(self, job: Job) -> None:
+        self.key = job.spec.key
+        # It may have died while idle: collect() finds the closed link and reports the run as lost.
+        with contextlib.suppress(OSError):
+            self.link.send(job)
+
+    def stop(self) -> None:
+        self.link.close()
+        self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def execute_job(job: Job) -> Outcome:
+    """One run in a worker: one thread, so that the result is the same on every machine's engine."""
+    import torch
+
+    from tstar.sweep.execute import execute
+
+    torch.set_num_threads(1)
+    return execute(job)
+
+
+def _serve(link: Connection, work: Callable[[Job], Outcome]) -> None:
+    """A worker's life: run after run, until the parent closes the link or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)  # in the midst of a run: nobody is left to take its result
+
+    threading.Thread(target=watch, daemon=True).start()
+    while True:
+        try:
+            job = link.recv()
+        except (EOFError, OSError):
+            return
+        link.send(work(job))
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0

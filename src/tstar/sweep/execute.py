@@ -1,0 +1,280 @@
+"""One run, from its description to its row: the same code on every engine."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tstar.errors import TstarError
+from tstar.sweep.provenance import versions
+from tstar.sweep.spec import Spec
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from tstar.data import DataSet
+    from tstar.methods.interface import Facts, Method
+    from tstar.training import Result
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run and what it needs that is not part of its identity."""
+
+    spec: Spec
+    data_root: str | None = None
+    csg: float | None = None
+    teacher: bytes | None = field(default=None, repr=False)
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: its status, the columns to write, and a teacher's weights.
+
+    ``lost`` says that the worker died: nothing is known of the run, and it may be tried again.
+    """
+
+    key: str
+    status: str
+    values: dict[str, Any]
+    weights: bytes | None = field(default=None, repr=False)
+    lost: bool = False
+
+
+def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
+    """Do a run. Any exception becomes a failed run with its text; the process goes on."""
+    try:
+        data = dataset or load_data(job.spec.dataset, job.data_root, job.spec.size)
+        if job.spec.data_checksum not in (None, checksum(data)):
+            raise TstarError(
+                f"The data of {job.spec.dataset!r} must be those that the sweep was started with, but "
+                "their checksum differs; start the sweep again."
+            )
+        return _execute(job, data)
+    except Exception as error:
+        text = str(error) if isinstance(error, TstarError) else traceback.format_exc()
+        return Outcome(job.spec.key, "failed", {"error": text, "versions": versions(job.device)})
+
+
+def _execute(job: Job, data: DataSet) -> Outcome:
+    import torch
+
+    from tstar.methods.searching import search, searches
+
+    method = get_method(job.spec)
+    trainings = 1 + (job.teacher is not None)
+    if searches(method):
+        # Each candidate is a training run; the one that is best on validation data is the result.
+        runs: list[tuple[Result, dict[str, Any], nn.Module]] = []
+
+        def score(candidate: Method) -> float | None:
+            runs.append(_run(job, data, candidate))
+            return runs[-1][0].val_accuracy
+
+        found = search(method, score, seed=job.spec.seed)
+        result, values, model = runs[found.trials.index(found.best)]
+        values["seconds"] = sum(run[0].seconds for run in runs)
+        values["extra"] = {"trials": [[trial.temperature, trial.score] for trial in found.trials]}
+        trainings = found.runs
+    else:
+        result, values, model = _run(job, data, method)
+    values |= {"trainings": trainings, "versions": versions(job.device)}
+    weights = None
+    if job.spec.role == "teacher" and result.status == "done":
+        import io
+
+        buffer = io.BytesIO()
+        torch.save(model.state_dict(), buffer)
+        weights = buffer.getvalue()
+    return Outcome(job.spec.key, result.status, values, weights)
+
+
+def _run(job: Job, data: DataSet, method: Method) -> tuple[Result, dict[str, Any], nn.Module]:
+    """One training run of a method: the result, its columns, and the trained model."""
+    import torch
+
+    from tstar.methods.interface import Facts
+    from tstar.surgery import find_head
+    from tstar.training import train
+    from tstar.training.loop import length
+    from tstar.training.parts import make_parts
+
+    spec, config = job.spec, replace(job.spec.config, device=job.device)
+    # A method's own layers may draw from the global generator: seeded here, restored afterwards.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(spec.seed)
+        model = build_model(spec, data, job.data_root)
+        head = find_head(model, make_example(data))
+        parts = make_parts(data, config, spec.seed)
+        facts = Facts(
+            num_features=head.num_features,
+            num_classes=data.num_classes,
+            csg=job.csg,
+            epochs=length(len(parts.y), config)[1],
+            label_smoothing=config.label_smoothing,
+            teacher=_teacher(job, data),
+            validation=parts.validation if "validation" in method.needs else None,
+            head=head.path,
+        )
+        recipe = method.prepare(model, facts)
+    values = describe(spec, data, facts, recipe.model)
+    values["csg"] = job.csg
+    result = train(recipe, data, config, seed=spec.seed)
+    for name in (
+        *(
+            "val_accuracy",
+            "test_accuracy",
+            "train_accuracy",
+            "train_loss",
+            "val_loss",
+            "nll",
+            "ece",
+        ),
+        *("epochs", "steps", "seconds", "images_per_second"),
+    ):
+        values[name] = getattr(result, name)
+    values |= {"curves": dict(result.curves), "extra": dict(result.extra)}
+    return result, values, recipe.model
+
+
+def describe(spec: Spec, data: DataSet, facts: Facts, model: nn.Module) -> dict[str, Any]:
+    """The columns that only the model and the data can tell: K, M, and T and norm as trained."""
+    from tstar.surgery import tempered_heads
+
+    heads = list(tempered_heads(model).values())
+    plain = spec.method in ("default", "label-smoothing")
+    return {
+        "domain": data.domain,
+        "num_train": len(data.y_train),
+        "num_classes": facts.num_classes,
+        "num_features": facts.num_features,
+        # Exactly as asked: the buffer is in single precision.
+        "temperature": spec.temperature
+        or (float(heads[0].temperature) if heads else (1.0 if plain else None)),
+        "norm": spec.norm or ("batch" if heads and heads[0].norm is not None else "none"),
+        "teacher": spec.teacher().key if facts.teacher is not None else None,
+    }
+
+
+def get_method(spec: Spec) -> Method:
+    """The method that a spec names, with its options."""
+    from tstar import methods
+
+    if spec.method == "fixed":
+        return methods.get("fixed", temperature=spec.temperature, norm=spec.norm)
+    return methods.get(spec.method, **json.loads(spec.options))
+
+
+def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
+    """The model of a spec, initialised from its seed or from the weights that it names."""
+    pretrained = spec.weights == "default"
+    model = fitting_model(spec.model, data, spec.num_features, spec.seed, pretrained=pretrained)
+    if spec.weights not in (None, "default"):
+        from tstar.data.loading import default_root
+
+        load_weights(model, (Path(root) if root else default_root()) / str(spec.weights))
+    return model
+
+
+def fitting_model(
+    name: str,
+    data: DataSet,
+    num_features: int | None,
+    seed: int | None,
+    *,
+    pretrained: bool = False,
+) -> nn.Module:
+    """A model by name, with the inputs and outputs that a data set needs.
+
+    ``mlp`` takes images and signals as well: they are flattened first.
+    """
+    from collections import OrderedDict
+
+    from torch import nn
+
+    from tstar.models import build
+
+    flat = name == "mlp" and data.x_train.dim() > 2
+    model = build(
+        name,
+        data.num_classes,
+        num_features=num_features,
+        in_channels=data.x_train[0].numel() if flat else data.in_channels,
+        seed=seed,
+        pretrained=pretrained,
+    )
+    return nn.Sequential(OrderedDict(flatten=nn.Flatten(), mlp=model)) if flat else model
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put a state dict into a model; the output layer may be missing or of another shape."""
+    import torch
+
+    try:
+        if path.suffix == ".safetensors":
+            from tstar.errors import require
+
+            state = require("safetensors.torch", "transformers").load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TstarError(f"The weights {str(path)!r} could not be read: {error}.") from error
+    own = model.state_dict()
+    fitting = {n: v for n, v in state.items() if n in own and own[n].shape == v.shape}
+    missing = [n for n in own if n not in fitting]
+    if len(fitting) < len(own) / 2:
+        raise TstarError(
+            f"The weights {str(path)!r} must fit the model, but {len(missing)} of {len(own)} tensors "
+            f"are missing or of another shape, such as {missing[0]!r}."
+        )
+    model.load_state_dict(fitting, strict=False)
+
+
+def make_example(data: DataSet) -> Any:
+    """Two samples as a model sees them, to find its output layer with."""
+    return data.x_train[:2].float()
+
+
+def _teacher(job: Job, data: DataSet) -> nn.Module | None:
+    """The trained teacher of a run that has one."""
+    if job.teacher is None:
+        return None
+    import io
+
+    import torch
+
+    from tstar.methods.interface import Facts
+    from tstar.surgery import find_head
+
+    spec = job.spec.teacher()
+    model = build_model(spec, data, job.data_root)
+    head = find_head(model, make_example(data))
+    facts = Facts(head.num_features, data.num_classes, head=head.path)
+    teacher = get_method(spec).prepare(model, facts).model
+    teacher.load_state_dict(torch.load(io.BytesIO(job.teacher), weights_only=True))
+    return teacher.to(job.device)
+
+
+@lru_cache(maxsize=2)
+def load_data(name: str, root: str | None, size: int | None) -> DataSet:
+    """A data set by name or path below the root; the last two stay in memory."""
+    from tstar import data
+
+    return data.load(name, root=root, size=size)
+
+
+_checksums: dict[int, tuple[Any, str]] = {}
+
+
+def checksum(data: DataSet) -> str:
+    """The data's checksum, computed once for as long as they stay in memory."""
+    known = _checksums.get(id(data))
+    if known is None or known[0] is not data:
+        _checksums.clear()
+        known = _checksums[id(data)] = (data, data.checksum())
+    return known[1]

@@ -1,0 +1,337 @@
+"""The store: SQLite, one row a run, committed as each run ends.
+
+A run is *claimed* before it is started: its row says who works on it (host, process, a token) and
+carries a heartbeat. A claim whose heartbeat is older than the lease, or whose process is gone from
+this host, is dead: anyone may take it over. A result is written only by the holder of the claim.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tstar.errors import TstarError
+from tstar.sweep.spec import Spec
+
+SCHEMA = 1  # PRAGMA user_version; a store with a higher one was written by a newer tstar
+LEASE = 120.0  # seconds without a heartbeat after which a claim is dead
+FINAL = ("done", "diverged")
+STATUSES = ("running", "done", "diverged", "failed")
+
+COLUMNS: dict[str, str] = {
+    "key": "TEXT PRIMARY KEY",
+    "status": "TEXT NOT NULL CHECK (status IN ('running', 'done', 'diverged', 'failed'))",
+    "attempts": "INTEGER NOT NULL",
+    # What was run. num_features, norm, temperature, epochs and steps are those of the model as it
+    # was really trained; what the study asked for is in `spec`.
+    "dataset": "TEXT",
+    "domain": "TEXT",
+    "size": "INTEGER",
+    "num_train": "INTEGER",
+    "num_classes": "INTEGER",
+    "csg": "REAL",
+    "data_checksum": "TEXT",
+    "model": "TEXT",
+    "num_features": "INTEGER",
+    "method": "TEXT",
+    "options": "TEXT",
+    "norm": "TEXT",
+    "temperature": "REAL",
+    "role": "TEXT",
+    "teacher": "TEXT",
+    "teacher_features": "INTEGER",
+    "scenario": "TEXT",
+    "weights": "TEXT",
+    "optimizer": "TEXT",
+    "lr": "REAL",
+    "momentum": "REAL",
+    "weight_decay": "REAL",
+    "schedule": "TEXT",
+    "warmup": "REAL",
+    "epochs": "INTEGER",
+    "steps": "INTEGER",
+    "batch_size": "INTEGER",
+    "label_smoothing": "REAL",
+    "val_fraction": "REAL",
+    "augment": "INTEGER",
+    "padding": "INTEGER",
+    "flip": "INTEGER",
+    "rotation": "REAL",
+    "test_curve": "INTEGER",
+    "amp": "INTEGER",
+    "compile": "INTEGER",
+    "seed": "INTEGER",
+    "spec": "TEXT",
+    # What came out.
+    "val_accuracy": "REAL",
+    "test_accuracy": "REAL",
+    "train_accuracy": "REAL",
+    "train_loss": "REAL",
+    "val_loss": "REAL",
+    "nll": "REAL",
+    "ece": "REAL",
+    "trainings": "INTEGER",
+    "seconds": "REAL",
+    "images_per_second": "REAL",
+    "curves": "TEXT",
+    "extra": "TEXT",
+    "versions": "TEXT",
+    "commit": "TEXT",
+    "error": "TEXT",
+    # Who works, or worked, on it; times in seconds since 1970.
+    "host": "TEXT",
+    "pid": "INTEGER",
+    "claim": "TEXT",
+    "started": "REAL",
+    "heartbeat": "REAL",
+    "finished": "REAL",
+}
+_JSON = ("curves", "extra", "versions")
+
+
+class Store:
+    """A file of runs. Opening it for reading creates nothing."""
+
+    def __init__(self, path: str | Path, *, create: bool = False, lease: float = LEASE) -> None:
+        self.path, self.lease = Path(path), lease
+        self.claim_token, self.host, self.pid = uuid.uuid4().hex, socket.gethostname(), os.getpid()
+        if not create and not self.path.exists():
+            raise TstarError(f"The store {str(self.path)!r} does not exist; run tstar sweep first.")
+        with self._explained():
+            # isolation_level=None: every statement is its own transaction, or we say BEGIN.
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._open(create)
+
+    def _open(self, create: bool) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA:
+            self._db.close()
+            raise TstarError(
+                f"The store {str(self.path)!r} was written by a newer version of tstar (schema "
+                f"{version}, this one knows {SCHEMA}); update tstar. Nothing was changed."
+            )
+        tables = [
+            r[0] for r in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        if "runs" in tables and version == SCHEMA:
+            return
+        if tables or not create:
+            self._db.close()
+            raise TstarError(
+                f"{str(self.path)!r} must be a store of tstar, but it is another SQLite file; "
+                "choose another path with --store."
+            )
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
+        with self._transaction():
+            self._db.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns})")
+            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors in the user's terms. What was committed before stays in the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            text = str(error)
+            advice = "check the path and the disk"
+            if "full" in text:
+                advice = "free some space and start the sweep again: it goes on where it was"
+            elif "readonly" in text or "read-only" in text:
+                advice = "the file or its folder is read-only; choose a writable --store"
+            elif "unable to open" in text:
+                advice = "its folder must exist and be writable; choose another --store"
+            elif "locked" in text:
+                advice = "another process holds it; try again"
+            elif "not a database" in text or "malformed" in text:
+                advice = "it is not a store of tstar; choose another --store"
+            raise TstarError(
+                f"The store {str(self.path)!r} could not be used: {text}; {advice}. "
+                "Nothing that was stored is lost."
+            ) from error
+
+    # -- claiming and finishing ------------------------------------------------------------------
+
+    def claim(self, spec: Spec, *, retry_failed: bool = True) -> bool:
+        """Take a run: true if it is ours now, false if it is done or someone alive works on it."""
+        now, key = time.time(), spec.key
+        described = spec.to_dict()
+        row = {name: value for name, value in described.items() if name in COLUMNS}
+        row |= {"key": key, "status": "running", "attempts": 1, "spec": json.dumps(described)}
+        row |= {"host": self.host, "pid": self.pid, "claim": self.claim_token}
+        row |= {"started": now, "heartbeat": now}
+        names = ", ".join(f'"{name}"' for name in row)
+        with self._explained(), self._transaction():
+            old = self._db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
+            if old is not None and not self._claimable(old, retry_failed):
+                return False
+            if old is not None:
+                row["attempts"] = old["attempts"] + 1
+            marks = ", ".join(f":{name}" for name in row)
+            self._db.execute(f"INSERT OR REPLACE INTO runs ({names}) VALUES ({marks})", row)
+            return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # a full disk rolls back by itself
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _claimable(self, row: sqlite3.Row, retry_failed: bool) -> bool:
+        if row["status"] == "failed":
+            return retry_failed
+        return row["status"] == "running" and not self.alive(row)
+
+    def alive(self, row: Mapping[str, Any] | sqlite3.Row) -> bool:
+        """Whether someone still works on a running row."""
+        if row["claim"] == self.claim_token:
+            return True
+        if row["host"] == self.host and not _process_exists(row["pid"]):
+            return False
+        return bool(time.time() - row["heartbeat"] < self.lease)
+
+    def beat(self) -> None:
+        """Say that we are alive, for every run that we hold."""
+        with self._explained():
+            self._db.execute(
+                "UPDATE runs SET heartbeat = ? WHERE claim = ? AND status = 'running'",
+                (time.time(), self.claim_token),
+            )
+
+    def finish(self, key: str, status: str, values: Mapping[str, Any]) -> bool:
+        """Write a result. False, and nothing written, if the claim was taken over meanwhile."""
+        content = {
+            name: json.dumps(value) if name in _JSON else value for name, value in values.items()
+        }
+        content |= {"status": status, "finished": time.time()}
+        sets = ", ".join(f'"{name}" = :{name}' for name in content)
+        with self._explained():
+            done = self._db.execute(
+                f"UPDATE runs SET {sets} WHERE key = :_key AND claim = :_claim AND status = 'running'",
+                content | {"_key": key, "_claim": self.claim_token},
+            )
+            return done.rowcount == 1
+
+    def release(self) -> None:
+        """Give back every run that we hold, as if it had never been started."""
+        with self._explained():
+            self._db.execute(
+                "DELETE FROM runs WHERE claim = ? AND status = 'running'", (self.claim_token,)
+            )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        with self._explained():
+            row = self._db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
+        return None if row is None else dict(row)
+
+    def find(self, prefix: str) -> dict[str, Any]:
+        """The one run whose key starts with ``prefix``."""
+        with self._explained():
+            rows = self._db.execute(
+                "SELECT * FROM runs WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+            ).fetchall()
+        if len(rows) != 1:
+            raise TstarError(
+                f"One run must start with {prefix!r}, but {len(rows)} do; see tstar runs ls."
+            )
+        return dict(rows[0])
+
+    def status(self, keys: Iterable[str]) -> dict[str, str]:
+        """The status of each key that is in the store."""
+        wanted = set(keys)
+        with self._explained():
+            rows = self._db.execute("SELECT key, status FROM runs").fetchall()
+        return {row["key"]: row["status"] for row in rows if row["key"] in wanted}
+
+    def rows(self, where: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+        """All rows, or those whose columns have the given values, in the order they were made."""
+        where = where or {}
+        test = " AND ".join(f'"{name}" IS :{name}' for name in where) or "1"
+        with self._explained():
+            for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", where):
+                yield dict(row)
+
+    def known_csg(self, checksum: str) -> float | None:
+        """The csg of a data set that some run already recorded."""
+        with self._explained():
+            row = self._db.execute(
+                "SELECT csg FROM runs WHERE data_checksum = ? AND csg IS NOT NULL LIMIT 1",
+                (checksum,),
+            ).fetchone()
+        return None if row is None else float(row["csg"])
+
+    def insert(self, row: Mapping[str, Any]) -> None:
+        """Put a whole row in place of whatever has its key (for merging)."""
+        names = [name for name in COLUMNS if name in row]
+        columns = ", ".join(f'"{name}"' for name in names)
+        with self._explained():
+            self._db.execute(
+                f"INSERT OR REPLACE INTO runs ({columns}) VALUES ({', '.join('?' * len(names))})",
+                [row[name] for name in names],
+            )
+
+    # -- weights of teachers ---------------------------------------------------------------------
+
+    def weights_path(self, key: str) -> Path:
+        """Where the weights of a teacher are kept: a folder next to the store."""
+        return self.path.with_name(self.path.name + ".weights") / f"{key}.pt"
+
+    def save_weights(self, key: str, content: bytes) -> None:
+        """Whole or not at all: written under another name, then renamed."""
+        path = self.weights_path(key)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            part = path.with_suffix(f".{self.claim_token}.part")
+            part.write_bytes(content)
+            part.replace(path)
+        except OSError as error:
+            raise TstarError(
+                f"The weights {str(path)!r} could not be written: {error}; free some space or "
+                "choose another --store. Nothing that was stored is lost."
+            ) from error
+
+    def forget(self, key: str) -> None:
+        """Drop a run, so that it is done again."""
+        with self._explained():
+            self._db.execute("DELETE FROM runs WHERE key = ?", (key,))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it exists and belongs to someone else
+        return True
+    return True

@@ -1,0 +1,116 @@
+"""Runs out of a store and into another: export, merge, and loading as a table."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tstar.errors import TstarError, require
+from tstar.sweep.store import COLUMNS, FINAL, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CLAIM = ("claim", "heartbeat", "pid")
+EXPORTED = tuple(name for name in COLUMNS if name not in _CLAIM)
+_KINDS = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64"}
+
+
+def load_runs(path: str | Path) -> pd.DataFrame:
+    """The runs of a store, or of a Parquet or CSV export, as a pandas table, one row a run.
+
+    Runs that are under way are left out.
+    """
+    path = Path(path)
+    pandas = require("pandas", "sweep")
+    if path.suffix == ".parquet":
+        return pandas.read_parquet(path)
+    if path.suffix == ".csv":
+        return pandas.read_csv(path, dtype=_dtypes())
+    with Store(path) as store:
+        rows = [row for row in store.rows() if row["status"] != "running"]
+    return pandas.DataFrame(rows, columns=list(EXPORTED)).astype(_dtypes())
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write every finished run to ``.parquet`` or ``.csv``; the number of rows."""
+    path = Path(path)
+    if path.suffix not in (".parquet", ".csv"):
+        raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")
+    part = path.with_name(path.name + ".part")
+    try:
+        if path.suffix == ".csv":
+            count = _write_csv(store, part)
+        else:
+            require("pyarrow", "sweep")
+            table = load_runs(store.path)
+            table.to_parquet(part, index=False)
+            count = len(table)
+        part.replace(path)
+    except OSError as error:
+        raise TstarError(f"The export {str(path)!r} could not be written: {error}.") from error
+    return count
+
+
+def _write_csv(store: Store, path: Path) -> int:
+    count = 0
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(EXPORTED)
+        for row in store.rows():
+            if row["status"] != "running":
+                writer.writerow([row[name] for name in EXPORTED])
+                count += 1
+    return count
+
+
+def _dtypes() -> dict[str, str]:
+    return {name: _KINDS[COLUMNS[name].partition(" ")[0]] for name in EXPORTED}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did. ``differing`` are runs with other results in two stores: the first was kept."""
+
+    added: int
+    replaced: int
+    kept: int
+    differing: tuple[str, ...]
+
+
+def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
+    """Bring the finished and failed runs of several stores into one; what it has and is final stays."""
+    added = replaced = kept = 0
+    differing = []
+    paths = [Path(source) for source in sources]
+    if any(path.resolve() == Path(into).resolve() for path in paths):
+        raise TstarError(f"A store must not be merged into itself, got {str(into)!r} twice.")
+    opened = [Store(path) for path in paths]  # all of them exist, before anything is written
+    with Store(into, create=True) as target:
+        for source in opened:
+            for row in source.rows():
+                if row["status"] == "running":
+                    continue
+                have = target.get(row["key"])
+                if have is not None and (have["status"] in FINAL or row["status"] not in FINAL):
+                    kept += 1
+                    if have["status"] in FINAL and row["status"] in FINAL and _differ(have, row):
+                        differing.append(row["key"])
+                    continue
+                weights = source.weights_path(row["key"])
+                if weights.exists():
+                    goal = target.weights_path(row["key"])
+                    goal.parent.mkdir(exist_ok=True)
+                    shutil.copyfile(weights, goal)
+                target.insert(row)
+                added, replaced = added + (have is None), replaced + (have is not None)
+            source.close()
+    return Merged(added, replaced, kept, tuple(differing))
+
+
+def _differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return any(a[name] != b[name] for name in ("status", "val_accuracy", "test_accuracy"))
