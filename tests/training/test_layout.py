@@ -1,0 +1,64 @@
+"""Channels-last changes the speed and nothing else, also where oneDNN is at fault."""
+
+import subprocess
+import sys
+
+import torch
+from torch import nn
+
+from tstar.training.layout import channels_last
+
+# In a process of its own: without the way around it the gradient is wrong, or memory is corrupted.
+GRADIENTS = """
+import sys
+import torch
+from torch import nn
+from tstar.training.layout import channels_last
+
+torch.set_num_threads(1)
+guarded = sys.argv[1] == "guarded"
+for channels in (2, 4, 8, 12, 16):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(channels, channels, 3, padding=1), nn.Conv2d(channels, 8, 1, stride=2)
+    )
+    x = torch.randn(64, channels, 8, 8)
+    gradients = []
+    for last in (False, True):
+        model.zero_grad()
+        with channels_last(model, images=last and guarded):
+            if last and not guarded:
+                model.to(memory_format=torch.channels_last)
+            layout = torch.channels_last if last else torch.contiguous_format
+            for _ in range(20):
+                model(x.contiguous(memory_format=layout)).square().mean().backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+"""
+
+
+def test_gradients_of_strided_pointwise_convolutions_are_right():
+    done = subprocess.run(
+        [sys.executable, "-c", GRADIENTS, "guarded"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_weights_are_channels_last_and_the_hooks_are_gone_afterwards():
+    model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.Conv2d(8, 8, 1, stride=2), nn.Conv2d(8, 8, 1))
+    values = [p.detach().clone() for p in model.parameters()]
+    with channels_last(model, images=True):
+        assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+        assert len(model[1]._forward_pre_hooks) == 1
+        assert len(model[2]._forward_pre_hooks) == 0
+    assert len(model[1]._forward_pre_hooks) == 0
+    for a, b in zip(model.parameters(), values, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_vectors_have_no_layout():
+    model = nn.Conv2d(4, 8, 3)
+    strides = model.weight.stride()
+    with channels_last(model, images=False):
+        assert model.weight.stride() == strides
