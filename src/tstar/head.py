@@ -167,7 +167,7 @@ def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor
     BatchNorm: s = γ/sqrt(σ² + ε), t = β − s⊙μ. LayerNorm's affine part: s = γ, t = β. A norm that is
     absent scales by one and shifts by nothing.
     """
-    one = torch.ones(like.shape[1], dtype=torch.float64)
+    one = torch.ones(like.shape[1], dtype=torch.float64, device=_exact(like).device)
     if norm is None:
         return one, None
     assert isinstance(norm, nn.LayerNorm | nn.modules.batchnorm._BatchNorm)
@@ -179,7 +179,8 @@ def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor
         raise TstarError(
             "A BatchNorm needs running statistics to fold, got one with track_running_stats=False."
         )
-    if norm.num_batches_tracked is not None and int(norm.num_batches_tracked) == 0:
+    seen = norm.num_batches_tracked
+    if seen is not None and not seen.is_meta and int(seen) == 0:
         warnings.warn(
             "The norm before the output layer has never seen a training batch: its statistics are the "
             "initial ones. Train, or load a trained checkpoint, before folding.",
@@ -199,14 +200,14 @@ def fold_affine(
     """
     T = _exact(temperature)
     W = _exact(weight).reshape(weight.shape[0], weight.shape[1])
-    b = torch.zeros(len(W), dtype=torch.float64) if bias is None else _exact(bias)
+    b = torch.zeros_like(W[:, 0]) if bias is None else _exact(bias)
     moved = b if shift is None else W @ shift + b
     return (W * scale / T).reshape(weight.shape).to(weight), (moved / T).to(weight)
 
 
 def _exact(tensor: Tensor) -> Tensor:
-    """In float64 on the CPU, where every device's numbers can be held exactly."""
-    return tensor.detach().to("cpu").to(torch.float64)
+    """In float64 on the CPU, where every device's numbers can be held exactly; shapes alone stay on meta."""
+    return tensor.detach().to("meta" if tensor.is_meta else "cpu").to(torch.float64)
 
 
 def weight_of(layer: nn.Module) -> Tensor:

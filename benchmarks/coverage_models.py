@@ -1,0 +1,114 @@
+"""The classifiers of torchvision and timm: how each is listed, built small, and fed the smallest input it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from coverage_contract import CLASSES, call, tensors
+from torch import Tensor, nn
+
+SIZES = (32, 64, 28, 56, 96, 112, 128, 160, 192, 224, 256, 384)
+
+
+class NoClassifier(Exception):
+    """The architecture has no classifier to temper."""
+
+
+class NotBuilt(Exception):
+    """The library itself could not build or run the plain model here."""
+
+
+def torchvision_names() -> list[str]:
+    from torchvision import models
+
+    return models.list_models(models) + [
+        f"video/{name}" for name in models.list_models(models.video)
+    ]
+
+
+def timm_names() -> list[str]:
+    import timm
+
+    return sorted(timm.list_models())
+
+
+def timm_family(name: str) -> str:
+    from timm.models import _registry
+
+    return str(_registry._model_to_module[name])
+
+
+def torchvision_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:
+    from torchvision.models import get_model
+
+    clips = name.startswith("video/")
+    options: dict[str, Any] = {"num_classes": CLASSES, "weights": None}
+    if "googlenet" in name or "inception" in name:
+        options["init_weights"] = False  # only spares the slow initialisation
+    model = get_model(name.removeprefix("video/"), **options)
+    sizes = (224,) if clips or name.startswith("vit_") else SIZES
+
+    def noise(size: int) -> Tensor:
+        return torch.randn(2, 3, 16, size, size) if clips else torch.randn(2, 3, size, size)
+
+    return model, first_that_runs(model, [lambda s=s: noise(s) for s in (*sizes, 299)]), None
+
+
+def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:
+    import timm
+
+    def build(**options: Any) -> nn.Module:
+        with torch.device(device):
+            return timm.create_model(name, num_classes=CLASSES, **options)  # type: ignore[no-any-return]
+
+    try:
+        model = build()
+    except Exception as error:
+        raise NotBuilt(f"{type(error).__name__}: {error}") from error
+    config: Any = model.pretrained_cfg
+    classifier = model.get_classifier()  # type: ignore[operator]
+    if classifier is None or isinstance(classifier, nn.Identity):
+        raise NoClassifier("get_classifier() has no layer even with num_classes set")
+    features = getattr(model, "head_hidden_size", None)
+    default = config["input_size"][-1]
+    if device == "meta":
+        return model, torch.randn(2, *config["input_size"], device="meta"), features
+    sizes = [s for s in SIZES if s < default]
+    channels = config["input_size"][0]
+    if not config.get("fixed_input_size"):
+        smallest = config.get("min_input_size")
+        sizes = [s for s in sizes if smallest is None or s >= smallest[-1]] + [default]
+        return model, first_that_runs(model, [noise(channels, s) for s in sizes]), features
+    for size in sizes:  # a fixed input size is an argument of the architecture
+        try:
+            small = build(img_size=size)
+            return small, first_that_runs(small, [noise(channels, size)]), features
+        except Exception:
+            continue
+    return model, first_that_runs(model, [noise(channels, default)]), features
+
+
+def noise(channels: int, size: int) -> Callable[[], Tensor]:
+    return lambda: torch.randn(2, channels, size, size)
+
+
+def first_that_runs(model: nn.Module, inputs: list[Callable[[], Any]]) -> Any:
+    """The first input on which the plain model runs, with finite outputs, in both modes."""
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    last: Exception | None = None
+    for make in inputs:
+        example = make()
+        try:
+            for training in (False, True):
+                model.train(training)
+                with torch.no_grad():
+                    outputs = tensors(call(model, example))
+                if not all(output.isfinite().all() for output in outputs):
+                    raise ValueError("the plain model's own output is not finite")
+            model.load_state_dict(state)
+            return example
+        except Exception as error:
+            last = error
+    raise NotBuilt(f"{type(last).__name__}: {last}")
