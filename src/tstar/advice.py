@@ -14,7 +14,7 @@ from torch import nn
 from tstar.cautions import Notice, Plan, notices, read_optimizer
 from tstar.coefficients import Coefficients, get
 from tstar.errors import TstarError, unknown
-from tstar.formula import Explanation, explain
+from tstar.formula import Explanation, check_csg, explain
 from tstar.surgery import Head, resolve_head, unwrap
 
 Scenario = Literal["scratch", "finetune"]
@@ -150,7 +150,7 @@ def recommend(
     extra: list[Notice] = []
     if data is not None and csg is None:
         csg = _measure(data, K, extra)
-    difficulty = None if csg is None else float(csg)
+    difficulty = None if csg is None else check_csg(csg)
     if coefficients is not None:
         result = explain(
             found.num_features, K, difficulty, variant=variant, coefficients=coefficients
@@ -192,9 +192,8 @@ def choose_variant(csg: float | None, scenario: str) -> tuple[str, str]:
     The evidence of the paper's own tables decides (``tstar.paper``). The csg terms are used only where the
     paper has data; far below its range they are absurd (csg 0.1 at M = 64 gives 1 with csgcn and 15 with csg).
     """
-    evidence = _evidence()[scenario]
     if csg is None:
-        alone = evidence["without_csg"]
+        alone = _evidence()["without_csg"][scenario]
         return alone["variant"], f"csg is not known. {alone['evidence']}"
     origin = get("csgcn").provenance
     assert origin.fitted.csg is not None
@@ -206,7 +205,8 @@ def choose_variant(csg: float | None, scenario: str) -> tuple[str, str]:
             f"csg = {csg:.3g} is outside the paper's {low:g}–{high:g}, where its terms would be extrapolation: "
             "the class count alone corrects the temperature."
         )
-    return evidence["variant"], evidence["evidence"]
+    known = _evidence()[scenario]
+    return known["variant"], known["evidence"]
 
 
 @cache

@@ -255,15 +255,21 @@ def _whole(name: str, value: object, *, least: int) -> float:
     return number
 
 
-def _positive_csg(value: object) -> float:
+def check_csg(value: object) -> float:
+    """csg as a float, if it is one: finite, and at least 0 (perfectly separated classes)."""
     csg = _number("csg", value)
+    if csg < 0:
+        raise TstarError(f"csg >= 0 must hold, but got csg={csg}.")
+    return csg
+
+
+def _positive_csg(value: object) -> float:
+    csg = check_csg(value)
     if csg == 0:
         raise TstarError(
-            "csg > 0 must hold, but got csg=0 (perfectly separated classes), whose logarithm does not "
-            "exist; leave csg out, so that the class count alone corrects the temperature."
+            "csg > 0 must hold, but got csg=0 (perfectly separated classes), whose logarithm does not exist; "
+            "leave csg out, so that the class count alone corrects the temperature."
         )
-    if csg < 0:
-        raise TstarError(f"csg > 0 must hold, but got csg={csg}.")
     return csg
 
 

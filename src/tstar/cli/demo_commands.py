@@ -1,0 +1,149 @@
+"""``tstar demo`` and ``tstar recommend``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tstar.cli.app import USE, app
+
+if TYPE_CHECKING:
+    from tstar.demo import Demo, Point
+
+
+@app.command(rich_help_panel=USE)
+def recommend(
+    model: Annotated[
+        str, typer.Option(help="resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="Image folder, .npz, or a data set's name.")
+    ] = None,
+    classes: Annotated[int | None, typer.Option(help="K, where no data are given.")] = None,
+    features: Annotated[
+        int | None, typer.Option(help="M, for a network of adjustable width.")
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adamw, …")] = None,
+    lr: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Planned number of optimiser steps.")] = None,
+    scenario: Annotated[str, typer.Option(help="scratch or finetune.")] = "scratch",
+    label_smoothing: Annotated[float, typer.Option(help="Smoothing in the loss.")] = 0.0,
+    variant: Annotated[str | None, typer.Option(help="base, csg, cn or csgcn.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The temperature for a model and a data set, with its reasons and warnings.
+
+    Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1 --steps 50000
+    """
+    from tstar.advice import recommend as advise
+    from tstar.errors import TstarError
+    from tstar.models import build
+
+    difficulty = None
+    if data is not None:
+        from tstar.difficulty import csg
+
+        difficulty = csg(data)
+        found = len(difficulty.classes)
+        if classes is not None and classes != found:
+            raise TstarError(
+                f"--classes must agree with the data, which have {found}, got {classes}."
+            )
+        classes = found
+    if classes is None:
+        raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
+    if lr is not None and optimizer is None:
+        raise TstarError("--lr needs the optimiser's name as well: pass --optimizer sgd, say.")
+    plan: Any = optimizer if lr is None else (optimizer, lr)
+    advice = advise(
+        build(model, classes, num_features=features),
+        csg=difficulty,
+        variant=variant,
+        optimizer=plan,
+        steps=steps,
+        label_smoothing=label_smoothing,
+        scenario=scenario,  # type: ignore[arg-type]
+    )
+    if as_json:
+        typer.echo(json.dumps(advice.to_dict(), indent=2))
+    else:
+        Console().print(advice, highlight=False)
+
+
+@app.command(rich_help_panel=USE)
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to save the figure.")] = Path("tstar-demo.png"),
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each cell.")] = 3,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; by default two, or one a core.")
+    ] = min(2, os.cpu_count() or 1),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The whole story on real data in about a minute; nothing to download.
+
+    Example: tstar demo
+    """
+    from rich.progress import Progress
+
+    from tstar import demo as story
+
+    console = Console(stderr=as_json)
+    console.print(
+        f"Training ResNet10 on {story.TRAIN_IMAGES} noisy handwritten digits (made hard, so that temperature "
+        "matters): at T = 1, at the recommended T, and over a grid.",
+        highlight=False,
+    )
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("training", total=None)
+        result = story.run(
+            seeds=seeds,
+            workers=workers,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    story.draw(result, str(out))
+    if as_json:
+        typer.echo(json.dumps(_as_dict(result), indent=2))
+        return
+    console.print(_table(result))
+    for notice in result.notices:
+        console.print(f"  [dim]{notice}[/]", highlight=False)
+    console.print(f"Figure: [bold]{out}[/]", highlight=False)
+
+
+def _table(result: Demo) -> Table:
+    n = next(iter(result.points.values())).n
+    table = Table(title=f"Test accuracy in %: mean ± standard deviation of n = {n} seeds")
+    for heading in ("M", "plain, T = 1", "BN, T = 1", "BN, recommended T", "best T on the grid*"):
+        table.add_column(heading, justify="right")
+    for M, T in result.recommended.items():
+        best_T, best = result.best(M)
+        table.add_row(
+            str(M),
+            _cell(result.plain(M)),
+            _cell(result.points[M, 1.0, True]),
+            f"T = {T:.3g}: [bold]{_cell(result.advised(M))}[/]",
+            f"T = {best_T:.3g}: {_cell(best)}",
+        )
+    table.caption = "* chosen with hindsight on the test set: a bound, not a method"
+    return table
+
+
+def _cell(point: Point) -> str:
+    return f"{point.mean:.1f} ± {point.spread:.1f}"
+
+
+def _as_dict(result: Demo) -> dict[str, Any]:
+    return {
+        "csg": result.csg,
+        "recommended": {str(M): T for M, T in result.recommended.items()},
+        "points": [
+            {"num_features": M, "temperature": T, "norm": norm, **vars(point)}
+            for (M, T, norm), point in sorted(result.points.items())
+        ],
+    }

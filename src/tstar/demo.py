@@ -1,0 +1,201 @@
+"""The whole story on real data in about a minute: train at T = 1, at T*, and over a grid of temperatures.
+
+The data are scikit-learn's handwritten digits, which ship with it. As they come they are too easy for the
+temperature to matter, so the task is made hard: few training images, and noise on every pixel.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tstar.data import DataSet
+
+TRAIN_IMAGES = 250
+NOISE = 0.4  # standard deviation of the pixel noise, as a share of the grey scale
+WIDTHS = (32, 64, 128)
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+STEPS = 300
+BATCH = 32
+LR = 0.1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run: width M, temperature T (with or without BatchNorm before the head), seed."""
+
+    num_features: int
+    temperature: float
+    norm: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """Test accuracy in per cent over the seeds of one width and temperature."""
+
+    mean: float
+    spread: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What was measured: ``points[M, T, norm]``, and the temperature recommended for each width."""
+
+    points: dict[tuple[int, float, bool], Point]
+    recommended: dict[int, float]
+    csg: float | None
+    notices: tuple[str, ...]
+
+    def plain(self, M: int) -> Point:
+        """The model as it comes: no BatchNorm before the head, T = 1."""
+        return self.points[M, 1.0, False]
+
+    def advised(self, M: int) -> Point:
+        return self.points[M, self.recommended[M], True]
+
+    def best(self, M: int) -> tuple[float, Point]:
+        """The best temperature on the grid, chosen with hindsight on the test set."""
+        grid = {T: p for (width, T, norm), p in self.points.items() if width == M and norm}
+        T = max(grid, key=lambda t: grid[t].mean)
+        return T, grid[T]
+
+
+def hard_digits() -> DataSet:
+    """Digits with few training images and noisy pixels; seeded, the same for every run."""
+    import torch
+
+    from tstar.data import load
+
+    data = load("digits").subset(train=TRAIN_IMAGES)
+    generator = torch.Generator().manual_seed(0)
+
+    def noisy(x: Any) -> Any:
+        noise = torch.randn(x.shape, generator=generator) * (NOISE * 255)
+        return (x + noise).round().clamp(0, 255).to(torch.uint8)
+
+    return replace(data, name="hard digits", x_train=noisy(data.x_train), x_test=noisy(data.x_test))
+
+
+def train_one(cell: Cell) -> float:
+    """Test accuracy in per cent of one run; a pure function of the cell."""
+    import torch
+
+    from tstar.models import build
+    from tstar.surgery import temper
+    from tstar.training import Config, train
+
+    torch.set_num_threads(1)  # this process is ours alone: one of a pool, one thread each
+    data = hard_digits()
+    model = build(
+        "resnet10", data.num_classes, num_features=cell.num_features, in_channels=1, seed=cell.seed
+    )
+    if cell.norm or cell.temperature != 1:
+        norm: Any = "batch" if cell.norm else None
+        temper(model, cell.temperature, head="classifier", norm=norm, inplace=True)
+    config = Config(
+        steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, padding=1, flip=False, rotation=0.0
+    )
+    result = train(model, data, config, seed=cell.seed)
+    # A run that diverges guesses: that is its accuracy.
+    return 100 / data.num_classes if result.test_accuracy is None else 100 * result.test_accuracy
+
+
+def run(
+    *, seeds: int = 3, workers: int = 2, progress: Callable[[int, int], None] | None = None
+) -> Demo:
+    """Ask for the advice, train every cell on ``workers`` processes, and collect the results."""
+    advice = {M: _advise(M) for M in WIDTHS}
+    recommended = {M: round(float(a), 4) for M, a in advice.items()}
+    cells = [
+        Cell(M, T, norm, seed)
+        for seed in range(seeds)
+        for M in reversed(WIDTHS)  # the slowest first, so that no process waits at the end
+        for T, norm in [(1.0, False), *((T, True) for T in sorted({*TEMPERATURES, recommended[M]}))]
+    ]
+    scores: dict[tuple[int, float, bool], list[float]] = {}
+    for done, (cell, score) in enumerate(_train_all(cells, workers), start=1):
+        scores.setdefault((cell.num_features, cell.temperature, cell.norm), []).append(score)
+        if progress is not None:
+            progress(done, len(cells))
+    points = {
+        key: Point(
+            statistics.mean(values),
+            statistics.stdev(values) if len(values) > 1 else 0.0,
+            len(values),
+        )
+        for key, values in scores.items()
+    }
+    first = next(iter(advice.values()))
+    return Demo(points, recommended, first.csg, tuple(n.message for n in first.notices))
+
+
+def _advise(num_features: int) -> Any:
+    from tstar.advice import recommend
+    from tstar.models import build
+
+    data = hard_digits()
+    model = build("resnet10", data.num_classes, num_features=num_features, in_channels=1, seed=0)
+    return recommend(
+        model, (data.x_train, data.y_train), optimizer=("sgd", LR), steps=STEPS, batch_size=BATCH
+    )
+
+
+def _train_all(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, float]]:
+    """(cell, score) as they finish. Every process imports torch afresh: no fork with threads."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(train_one, cell): cell for cell in cells}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+def draw(demo: Demo, path: str) -> None:
+    """Accuracy against T, one curve a width, the recommended T marked; the dashed line is the plain model."""
+    from tstar.errors import require
+
+    require("matplotlib", "demo")
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    colours = ("#0072b2", "#d55e00", "#009e73")  # Okabe and Ito: told apart by every eye
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    for M, colour in zip(demo.recommended, colours, strict=True):
+        curve = sorted((T, p) for (width, T, norm), p in demo.points.items() if width == M and norm)
+        axes.errorbar(
+            [T for T, _ in curve],
+            [p.mean for _, p in curve],
+            [p.spread for _, p in curve],
+            color=colour,
+            marker="o",
+            markersize=4,
+            capsize=2,
+            label=f"M = {M}",
+        )
+        axes.axhline(demo.plain(M).mean, color=colour, linestyle="--", linewidth=1, alpha=0.7)
+        axes.plot(
+            demo.recommended[M],
+            demo.advised(M).mean,
+            marker="*",
+            markersize=16,
+            color=colour,
+            zorder=5,
+        )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda T, _: f"{T:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("training temperature T (BatchNorm before the output layer)")
+    axes.set_ylabel("test accuracy [%]")
+    n = next(iter(demo.points.values())).n
+    axes.set_title(f"Hard digits, ResNet10: mean and standard deviation of {n} seeds", fontsize=10)
+    axes.plot([], [], "*", markersize=12, color="grey", label="recommended T")
+    axes.plot([], [], "--", color="grey", label="plain model, T = 1")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,202 @@
+"""The advice: what it reads, what it says, and that it touches nothing."""
+
+import copy
+import io
+
+import pytest
+import torch
+from torch import nn
+
+import tstar
+from tstar import TstarError
+from tstar.advice import choose_variant
+
+
+def model(M=64, K=10):
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(12, M), nn.BatchNorm1d(M), nn.ReLU(), nn.Linear(M, K)
+    )
+
+
+def codes(advice):
+    return {(n.severity, n.code) for n in advice.notices}
+
+
+def test_it_reads_m_and_k_from_the_model():
+    advice = tstar.recommend(model(64, 10))
+    assert (advice.num_features, advice.num_classes, advice.head.path) == (64, 10, "4")
+    assert advice.variant == "cn"
+    assert float(advice) == advice.temperature == tstar.temperature(64, 10)
+
+
+def test_it_applies():
+    net = model()
+    tempered = tstar.temper(net, tstar.recommend(net))
+    assert tempered[4].temperature.item() == pytest.approx(tstar.temperature(64, 10))
+
+
+def test_the_formula_of_the_right_variant():
+    net = model(64, 10)
+    assert tstar.recommend(net, csg=5.0, scenario="finetune").temperature == tstar.temperature(
+        64, 10, 5.0
+    )
+    assert tstar.recommend(net, csg=5.0, variant="csg").temperature == tstar.temperature(
+        64, csg=5.0
+    )
+    own = tstar.Coefficients("mine", alpha=1.0, beta=0.0)
+    assert tstar.recommend(net, coefficients=own).temperature == 8.0
+
+
+@pytest.mark.parametrize("csg", [0.0, 0.1, 1.38, 88.8, 500.0])
+def test_a_csg_outside_the_papers_range_falls_back_to_the_class_count(csg):
+    for scenario in ("scratch", "finetune"):
+        advice = tstar.recommend(model(), csg=csg, scenario=scenario)
+        assert advice.variant == "cn"
+        assert "outside the paper's 1.39–88.72" in advice.reason
+        assert advice.csg == csg
+
+
+def test_the_default_variant_follows_the_evidence():
+    from importlib.resources import files
+    from json import loads
+
+    evidence = loads(
+        (files("tstar") / "paper" / "default_variant.json").read_text(encoding="utf-8")
+    )
+    for scenario in ("scratch", "finetune"):
+        assert choose_variant(5.0, scenario)[0] == evidence[scenario]["variant"]
+        assert choose_variant(None, scenario)[0] == evidence["without_csg"][scenario]["variant"]
+
+
+def test_it_measures_the_data():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand((60, 3, 8, 8), generator=generator)
+    y = torch.arange(60) % 3
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, 3))
+    advice = tstar.recommend(net, (x, y))
+    assert advice.csg == pytest.approx(float(tstar.csg(x, y)))
+    mismatch = tstar.recommend(model(64, 10), (x, y))
+    assert ("warning", "class-count") in codes(mismatch)
+    broken = tstar.recommend(net, (x[:0], y[:0]))
+    assert ("caution", "csg-failed") in codes(broken)
+    assert broken.csg is None
+
+
+def sgd(net, lr):
+    return torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
+
+
+def test_the_papers_own_way_of_training_raises_no_alarm():
+    net = model(256, 100)
+    advice = tstar.recommend(net, csg=25.5, optimizer=sgd(net, 0.1), steps=78_000, batch_size=128)
+    assert not any(n.severity in ("warning", "caution") for n in advice.notices)
+
+
+def test_a_small_budget_is_a_warning():
+    net = model()
+    advice = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930)
+    assert ("warning", "small-budget") in codes(advice)
+    assert advice.warnings
+    assert ("caution", "small-budget") in codes(
+        tstar.recommend(net, optimizer=sgd(net, 0.1), steps=930)
+    )
+    fine = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=3_720)
+    assert "small-budget" not in {code for _, code in codes(fine)}
+
+
+def test_what_else_a_careful_colleague_would_say():
+    net = model()
+    adam = tstar.recommend(net, optimizer=torch.optim.AdamW(net.parameters(), lr=1e-3), steps=500)
+    assert {("caution", "other-optimizer"), ("caution", "few-steps")} <= codes(adam)
+    assert ("caution", "other-lr") in codes(
+        tstar.recommend(net, optimizer=("sgd", 0.01), steps=50_000)
+    )
+    assert ("note", "other-lr") in codes(
+        tstar.recommend(net, optimizer=("SGD", 0.01), steps=50_000, scenario="finetune")
+    )
+    assert ("caution", "label-smoothing") in codes(tstar.recommend(net, label_smoothing=0.1))
+    assert ("caution", "few-classes") in codes(tstar.recommend(model(64, 2)))
+    assert ("warning", "batch-of-one") in codes(tstar.recommend(net, batch_size=1))
+    assert ("note", "unknown-training") in codes(tstar.recommend(net))
+    assert ("caution", "extrapolation") in codes(tstar.recommend(model(16, 10)))
+    assert ("caution", "clipped") in codes(tstar.recommend(model(4, 1000)))
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def test_a_transformer_at_a_high_rate():
+    net = nn.Sequential(nn.Linear(12, 64), Attention(), nn.Linear(64, 10))
+    assert ("warning", "transformer-lr") in codes(
+        tstar.recommend(net, optimizer=("sgd", 0.1), steps=50_000)
+    )
+    assert ("warning", "transformer-lr") not in codes(
+        tstar.recommend(net, optimizer=("sgd", 0.01), steps=50_000)
+    )
+
+
+def test_the_initial_rate_of_a_warm_up_counts():
+    net = model()
+    optimizer = sgd(net, 0.1)
+    torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.01)
+    advice = tstar.recommend(net, optimizer=optimizer, steps=50_000)
+    assert "other-lr" not in {code for _, code in codes(advice)}
+
+
+def test_nothing_is_touched():
+    net = model().train()
+    before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
+    tstar.recommend(
+        net, (torch.rand(20, 12), torch.arange(20) % 10), optimizer=sgd(net, 0.1), steps=100
+    )
+    assert net.training
+    assert all(m.training for m in net.modules())
+    assert all(torch.equal(before[k], v) for k, v in net.state_dict().items())
+    assert all(p.grad is None for p in net.parameters())
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_it_prints_well():
+    advice = tstar.recommend(model(), csg=0.1, label_smoothing=0.1)
+    text = str(advice)
+    assert text.startswith("Train at T = 5.354")
+    assert "δ·ln K" in text
+    assert "caution: Label smoothing" in text
+    html = advice._repr_html_()
+    assert "<b>Train at T = 5.354</b>" in html
+    from rich.console import Console
+
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(advice)
+    assert "Train at T = 5.354" in console.export_text()
+    import json
+
+    assert json.loads(json.dumps(advice.to_dict()))["head"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(scenario="finetuning"), "did you mean 'finetune'"),
+        (dict(steps=0), "steps must be"),
+        (dict(steps=1.5), "steps must be"),
+        (dict(batch_size=-1), "batch_size must be"),
+        (dict(label_smoothing=1.0), "label_smoothing"),
+        (dict(optimizer=3), "optimizer must be"),
+        (dict(optimizer=("sgd", -1)), "learning rate"),
+        (dict(num_classes=1), "num_classes must be"),
+        (dict(csg=-1.0), "csg"),
+        (dict(head="nowhere"), "path of a layer"),
+        (dict(head="all"), "needs one output layer"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(TstarError, match=message):
+        tstar.recommend(model(), **arguments)
+
+
+def test_a_single_logit_is_refused():
+    with pytest.raises(TstarError, match="num_classes must be"):
+        tstar.recommend(model(64, 1))
