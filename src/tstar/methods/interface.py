@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known before training starts."""
+    """What is known before training starts.
+
+    Attributes:
+        num_features: M, the width of the output layer's input.
+        num_classes: K.
+        csg: the cumulative spectral gradient of the data set.
+        epochs: how long training will take.
+        label_smoothing: ε of the smoothed targets; every method combines with it.
+        teacher: a trained model with the same classes, for distillation.
+        validation: (inputs, targets) of the validation part, as the model sees them, for methods
+            that look at it while they train (meta-kd).
+        head: the output layer's path, where it cannot be found without help.
+    """
 
     num_features: int
     num_classes: int
@@ -23,6 +35,8 @@ class Facts:
     epochs: int = 1
     label_smoothing: float = 0.0
     teacher: nn.Module | None = None
+    validation: tuple[Tensor, Tensor] | None = None
+    head: str | None = None
 
 
 @dataclass
@@ -38,6 +52,8 @@ class Recipe:
         on_batch: called before each optimiser step as ``on_batch(model, inputs, targets, lr)``.
         finish: called once after training as ``finish(model, inputs, targets)`` with the validation
             part; returns numbers to record, and may change the model (temperature scaling).
+        report: called after training; returns what the method learned (a temperature, say). Unlike
+            ``finish`` it needs no validation part.
     """
 
     model: nn.Module
@@ -46,6 +62,7 @@ class Recipe:
     on_epoch: Callable[[int, int], float] | None = None
     on_batch: Callable[[nn.Module, Tensor, Tensor, float], None] | None = None
     finish: Callable[[nn.Module, Tensor, Tensor], Mapping[str, Any]] | None = None
+    report: Callable[[], Mapping[str, float]] | None = None
 
 
 class Method(Protocol):
@@ -53,13 +70,24 @@ class Method(Protocol):
 
     ``needs`` lists which facts it cannot do without: ``"csg"``, ``"teacher"``, ``"validation"``.
     ``candidates`` is empty, or the temperatures of a method that searches: each is a training run,
-    and the best on validation data is kept.
+    and the best on validation data is kept. ``prepare`` leaves the given model as it is: the
+    recipe's model is a changed copy.
     """
 
-    name: str
-    needs: frozenset[str]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs(self) -> frozenset[str]: ...
 
     @property
     def candidates(self) -> tuple[float, ...]: ...
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe: ...
+
+
+@runtime_checkable
+class Searching(Protocol):
+    """A method with candidates: ``at(T)`` is the method of one of its training runs."""
+
+    def at(self, temperature: float) -> Method: ...

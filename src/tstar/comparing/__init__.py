@@ -1,0 +1,52 @@
+"""Methods side by side: paired by seed, chosen on validation data, scored on test data.
+
+::
+
+    comparison = compare_methods(tstar.data.load("digits"), "resnet10", ["default", "ours-cn"], seeds=5)
+    print(to_markdown(comparison.rows()))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tstar.comparing.harness import Comparison, compare_methods, plan
+    from tstar.comparing.statistics import Paired, Row, Run, paired, summarise
+    from tstar.comparing.tables import save, to_csv, to_markdown, to_table
+
+_LAZY = {
+    "Comparison": "harness",
+    "Run": "statistics",
+    "compare_methods": "harness",
+    "plan": "harness",
+    "Paired": "statistics",
+    "Row": "statistics",
+    "paired": "statistics",
+    "summarise": "statistics",
+    "save": "tables",
+    "to_csv": "tables",
+    "to_markdown": "tables",
+    "to_table": "tables",
+}
+__all__ = [
+    "Comparison",
+    "Paired",
+    "Row",
+    "Run",
+    "compare_methods",
+    "paired",
+    "plan",
+    "save",
+    "summarise",
+    "to_csv",
+    "to_markdown",
+    "to_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f"tstar.comparing.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'tstar.comparing' has no attribute {name!r}")

@@ -1,0 +1,131 @@
+"""Rows as the paper prints them: best in bold, second underlined; for people and for files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tstar.comparing.statistics import Paired, Row, Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEADERS = ("method", "accuracy [%]", "n", "cost", "NLL", "ECE", "vs {}", "p", "p (W)")
+NOTE = (
+    "Test accuracy at the last epoch, mean ± sample standard deviation over n seeds; best in bold, second "
+    "underlined. Cost: training runs a seed (those of a search, and a teacher). Difference in points over "
+    "the same seeds ± half its 95 % interval; p from the paired t-test after Holm's correction for the "
+    "number of methods, p (W) from Wilcoxon's signed-rank test, uncorrected."
+)
+
+
+def cells(row: Row) -> list[str]:
+    """A row's columns as plain text, without marks."""
+    score = "–" if row.mean is None else f"{row.mean:.2f}"
+    if row.sd is not None:
+        score += f" ± {row.sd:.2f}"
+    count = f"{row.n}" + (f" ({row.failed} failed)" if row.failed else "")
+    return [
+        row.method,
+        score,
+        count,
+        str(row.trainings),
+        "–" if row.nll is None else f"{row.nll:.3f}",
+        "–" if row.ece is None else f"{row.ece:.3f}",
+        _difference(row.paired),
+        _p(None if row.paired is None else row.paired.p_holm),
+        _p(None if row.paired is None else row.paired.p_wilcoxon),
+    ]
+
+
+def to_table(rows: Sequence[Row], baseline: str = "default", title: str | None = None) -> Table:
+    """The table for a terminal."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, header in enumerate(HEADERS):
+        table.add_column(
+            header.format(baseline), justify="left" if i == 0 else "right", no_wrap=i > 0
+        )
+    style = {1: "[bold]{}[/]", 2: "[underline]{}[/]"}
+    for row in rows:
+        texts = [escape(text) for text in cells(row)]
+        texts[1] = style.get(row.rank or 0, "{}").format(texts[1])
+        table.add_row(*texts)
+    return table
+
+
+def to_markdown(rows: Sequence[Row], baseline: str = "default") -> str:
+    """The table for a document, with the note that says how to read it."""
+    style = {1: "**{}**", 2: "<u>{}</u>"}
+    lines = [
+        "| " + " | ".join(header.format(baseline) for header in HEADERS) + " |",
+        "|---" + "|---:" * (len(HEADERS) - 1) + "|",
+    ]
+    for row in rows:
+        texts = [text.replace("|", "\\|") for text in cells(row)]
+        texts[1] = style.get(row.rank or 0, "{}").format(texts[1])
+        lines.append("| " + " | ".join(texts) + " |")
+    failures = [f"- {row.method}: {error}" for row in rows for error in row.errors]
+    if failures:
+        lines += ["", "Failed runs:", "", *failures]
+    return "\n".join([*lines, "", NOTE, ""])
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """One line a method, every number in full."""
+    flat = []
+    for row in rows:
+        test = asdict(row.paired) if row.paired else {}
+        record = asdict(row) | {"errors": "; ".join(row.errors)}
+        del record["paired"]
+        names = ("n", "difference", "low", "high", "p_t", "p_wilcoxon", "p_holm")
+        flat.append(record | {f"paired_{name}": test.get(name) for name in names})
+    return _csv(flat)
+
+
+def runs_to_csv(runs: Sequence[Run]) -> str:
+    """One line a run."""
+    return _csv([asdict(run) for run in runs])
+
+
+def save(
+    runs: Sequence[Run], rows: Sequence[Row], folder: str | Path, *, baseline: str, about: str
+) -> list[Path]:
+    """Write ``runs.csv``, ``table.csv`` and ``table.md`` (with ``about`` on top) into a folder."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "runs.csv": runs_to_csv(runs),
+        "table.csv": to_csv(rows),
+        "table.md": f"{about}\n\n{to_markdown(rows, baseline)}",
+    }
+    for name, text in texts.items():
+        (target / name).write_text(text, encoding="utf-8")
+    return [target / name for name in texts]
+
+
+def _csv(records: Sequence[dict[str, object]]) -> str:
+    text = io.StringIO()
+    if records:
+        writer = csv.DictWriter(text, fieldnames=[*records[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    return text.getvalue()
+
+
+def _difference(test: Paired | None) -> str:
+    if test is None:
+        return ""
+    half = "" if test.high is None else f" ± {test.high - test.difference:.2f}"
+    return f"{test.difference:+.2f}{half}"
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

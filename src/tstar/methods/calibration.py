@@ -1,0 +1,141 @@
+"""Post-hoc calibration: the temperature that suits a trained model's logits, and how well they fit.
+
+Everything here takes **logits**, never probabilities, and does not guess which it was given.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tstar.errors import TstarError, require
+
+BOUNDS = (0.01, 100.0)  # of T
+BINS = 15
+
+
+@dataclass(frozen=True)
+class ScalingFit:
+    """T, the NLL on the data it was searched on at T = 1 and at T, and whether only a bound holds T."""
+
+    temperature: float
+    nll_before: float
+    nll_after: float
+    at_bound: bool
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram as data: for each bin of confidence, how often the model was right.
+
+    ``confidence`` and ``accuracy`` are the bin's means (NaN where ``count`` is 0).
+    """
+
+    edges: tuple[float, ...]
+    confidence: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    count: tuple[int, ...]
+
+
+def nll(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> float:
+    """The mean of −log softmax(z/T)_y, in float64."""
+    return F.cross_entropy(logits.double() / temperature, targets).item()
+
+
+def fit_temperature(
+    logits: Tensor, targets: Tensor, bounds: tuple[float, float] = BOUNDS
+) -> ScalingFit:
+    r"""T = argmin over bounds of CE(z/T, y), searched over ln(1/T).
+
+    CE is convex in 1/T, hence has one valley in ln(1/T), which a bounded scalar search finds
+    (scipy's ``minimize_scalar``). T = 1 is kept where the search finds nothing better, so the NLL
+    never gets worse. Where every sample is classified correctly the NLL falls for ever as T → 0, so
+    that T is as low as the bound, or rounding, lets it be: ``at_bound`` says so.
+
+    Args:
+        logits: (N, K), unnormalised. Never probabilities.
+        targets: (N,) class numbers.
+        bounds: the lowest and highest T.
+    """
+    optimize = require("scipy.optimize", "compare")
+    low, high = bounds
+    if not (0 < low < high < math.inf):
+        raise TstarError(f"0 < lowest < highest must hold for the bounds of T, got {bounds!r}.")
+    if logits.ndim != 2 or len(logits) != len(targets) or len(targets) == 0:
+        raise TstarError(
+            "logits must be (N, K) with one target a row and N >= 1, got shapes "
+            f"{tuple(logits.shape)} and {tuple(targets.shape)}."
+        )
+    z = logits.detach().double()
+    if not bool(torch.isfinite(z).all()):
+        raise TstarError("logits must be finite, got NaN or infinity; the model has diverged.")
+    found = optimize.minimize_scalar(
+        lambda log_beta: nll(z, targets, math.exp(-log_beta)),
+        bounds=(-math.log(high), -math.log(low)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    if not found.success:
+        raise TstarError(f"The search for T must converge, but scipy reports: {found.message}")
+    best, before = math.exp(-float(found.x)), nll(z, targets)
+    after = nll(z, targets, best)
+    if after > before:
+        best, after = 1.0, before
+    separable = bool((z.argmax(dim=1) == targets).all())
+    at_bound = separable or not low * 1.001 <= best <= high / 1.001
+    return ScalingFit(best, before, after, at_bound)
+
+
+def expected_calibration_error(logits: Tensor, targets: Tensor, bins: int = BINS) -> float:
+    """Σ_b n_b/n·|accuracy_b − confidence_b| over equal bins of the largest probability (torchmetrics)."""
+    functional: Any = require("torchmetrics.functional.classification", "compare")
+    error = functional.multiclass_calibration_error(
+        logits.detach().softmax(dim=1), targets, num_classes=logits.shape[1], n_bins=bins, norm="l1"
+    )
+    return float(error)
+
+
+def reliability(logits: Tensor, targets: Tensor, bins: int = BINS) -> Reliability:
+    """The diagram's numbers: samples by their largest probability, in equal bins of [0, 1]."""
+    confidence, predicted = logits.detach().double().softmax(dim=1).max(dim=1)
+    correct = (predicted == targets).double()
+    which = (confidence * bins).long().clamp(0, bins - 1)
+    count = torch.bincount(which, minlength=bins)
+    sums = torch.stack(
+        [torch.bincount(which, weights=values, minlength=bins) for values in (confidence, correct)]
+    )
+    means = sums / count  # 0/0 is NaN: a bin without samples has no mean
+    edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64)
+    return Reliability(
+        edges=tuple(edges.tolist()),
+        confidence=tuple(means[0].tolist()),
+        accuracy=tuple(means[1].tolist()),
+        count=tuple(count.tolist()),
+    )
+
+
+def draw_reliability(diagrams: dict[str, Reliability], path: str | Path | None = None) -> Any:
+    """One panel for each diagram, beside one another; a matplotlib figure, also saved to ``path``."""
+    require("matplotlib", "compare")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.2 * len(diagrams), 3.2), layout="constrained")
+    axes = figure.subplots(1, len(diagrams), sharey=True, squeeze=False)[0]
+    for axis, (title, diagram) in zip(axes, diagrams.items(), strict=True):
+        width = diagram.edges[1] - diagram.edges[0]
+        heights = [0 if math.isnan(a) else a for a in diagram.accuracy]
+        axis.bar(
+            diagram.edges[:-1], heights, width, align="edge", color="#0072B2", edgecolor="white"
+        )
+        axis.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle="--")
+        axis.set(title=title, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
+    axes[0].set_ylabel("accuracy")
+    if path is not None:
+        figure.savefig(path)
+    return figure

@@ -1,0 +1,102 @@
+"""What several methods share: the cross-entropy, the output layer's replacement, option checks."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tstar.errors import TstarError
+from tstar.head import Norm
+from tstar.methods.interface import Facts, Method, Recipe
+from tstar.surgery import find_head, temper
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Plain:
+    """A method that needs no further fact and searches nothing; the others override."""
+
+    needs: frozenset[str] = frozenset()
+    candidates: tuple[float, ...] = ()
+
+
+def cross_entropy(facts: Facts) -> Loss:
+    r"""−Σ_k y'_k·log softmax(z)_k, the mean over the batch, with y' = (1 − ε)·y + ε/K.
+
+    Symbols: z the model's output (B, K), y one-hot targets, ε = ``facts.label_smoothing``.
+    """
+    epsilon = fraction("label_smoothing", facts.label_smoothing)
+
+    def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
+        return F.cross_entropy(logits, targets, label_smoothing=epsilon)
+
+    return loss
+
+
+def at_temperature(model: nn.Module, temperature: float, facts: Facts, norm: Norm | None) -> Recipe:
+    """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
+    tempered = temper(model, temperature, head=facts.head, norm=norm)
+    return Recipe(model=tempered, loss=cross_entropy(facts))
+
+
+def with_output_layer(
+    model: nn.Module, facts: Facts, change: Callable[[nn.Module], nn.Module]
+) -> nn.Module:
+    """A copy of the model whose output layer is ``change(layer)``."""
+    changed = copy.deepcopy(model)
+    path = facts.head if facts.head is not None else find_head(changed).path
+    layer = changed.get_submodule(path)
+    parent, _, child = path.rpartition(".")
+    new = change(layer).train(layer.training)
+    if not path:  # the model is nothing but its output layer
+        return new
+    setattr(changed.get_submodule(parent), child, new)
+    return changed
+
+
+def class_dim(layer: nn.Module) -> int:
+    """The axis of the classes (and of the features): last for a linear layer, 1 for a convolution."""
+    return -1 if isinstance(layer, nn.Linear) else 1
+
+
+def weight_and_bias(layer: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """An output layer's parameters, with the weight as a (K, M) matrix also for a convolution."""
+    weight, bias = layer.weight, layer.bias
+    assert isinstance(weight, Tensor)
+    return weight.reshape(weight.shape[0], -1), bias if isinstance(bias, Tensor) else None
+
+
+def plain_copy(model: nn.Module, facts: Facts) -> Recipe:
+    """The model as it is, with cross-entropy."""
+    return Recipe(model=copy.deepcopy(model), loss=cross_entropy(facts))
+
+
+def smoothed(facts: Facts, epsilon: float) -> Facts:
+    return replace(facts, label_smoothing=epsilon)
+
+
+def positive(name: str, value: float) -> float:
+    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+        raise TstarError(f"{name} must be finite and positive, got {name}={value!r}.")
+    return float(value)
+
+
+def fraction(name: str, value: float) -> float:
+    if not (isinstance(value, int | float) and 0 <= value < 1):
+        raise TstarError(f"0 <= {name} < 1 must hold, but got {name}={value!r}.")
+    return float(value)
+
+
+def flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise TstarError(f"{name} must be true or false, got {name}={value!r}.")
+    return value
+
+
+def missing(method: Method, fact: str, what_to_do: str) -> TstarError:
+    return TstarError(f"Method {method.name!r} needs {fact}, got none; {what_to_do}")

@@ -1,0 +1,87 @@
+"""CTKD: a distillation temperature that is trained against the student, ever more so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tstar.methods.common import Plain, cross_entropy, plain_copy, positive
+from tstar.methods.distilling import Teacher, divergence
+from tstar.methods.interface import Facts, Recipe
+
+
+def reversal(epoch: int, until: int = 10) -> float:
+    """λ(e) = ½(1 + cos(π·min(e, 10)/10)) − 1, e from 1: from almost 0 down to −1."""
+    return 0.5 * (1 + math.cos(math.pi * min(epoch, until) / until)) - 1
+
+
+class _Scaled(torch.autograd.Function):
+    """The identity whose gradient is multiplied by λ."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return u.view_as(u)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0] * ctx.factor, None
+
+
+class AdversarialTemperature(nn.Module):
+    """τ = 1 + 20·sigmoid(u), u₀ = 1, with ∂/∂u multiplied by ``factor`` (λ of the epoch)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.u = nn.Parameter(torch.tensor(1.0))
+        self.factor = reversal(1)
+
+    def forward(self) -> Tensor:
+        u: Tensor = _Scaled.apply(self.u, self.factor)
+        return 1 + 20 * torch.sigmoid(u)
+
+
+@dataclass(frozen=True)
+class CTKD(Plain):
+    r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)), τ = 1 + 20·sigmoid(u).
+
+    The student descends L; u receives ∂L/∂u·λ(e), and since λ goes from 0 to −1 it climbs L, which
+    makes the task harder as training goes on. u is trained by the student's own optimiser.
+
+    Reference: Li et al. 2023, "Curriculum Temperature for Knowledge Distillation", the global
+    temperature (S); u₀ = 1, 0.1 and 0.9, ten epochs for λ (S).
+    """
+
+    ce_weight: float = 0.1
+    kd_weight: float = 0.9
+    name = "ctkd"
+    needs = frozenset({"teacher"})
+
+    def __post_init__(self) -> None:
+        for field in ("ce_weight", "kd_weight"):
+            positive(field, getattr(self, field))
+
+    def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
+        teacher, hard = Teacher(self, facts), cross_entropy(facts)
+        recipe = plain_copy(model, facts)
+        parameter = next(recipe.model.parameters())
+        tau = AdversarialTemperature().to(device=parameter.device, dtype=parameter.dtype)
+
+        def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
+            soft = divergence(logits, teacher(inputs), tau())
+            return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * soft
+
+        def on_epoch(epoch: int, epochs: int) -> float:
+            tau.factor = reversal(epoch)
+            return 1.0
+
+        def report() -> dict[str, float]:
+            return {"tau": tau().item()}
+
+        recipe.loss, recipe.on_epoch, recipe.report = loss, on_epoch, report
+        recipe.extra = nn.ModuleList([tau])
+        return recipe

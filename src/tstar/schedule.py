@@ -1,0 +1,188 @@
+"""Temperature over training time: a schedule that drives the tempered heads of a model.
+
+The paper keeps T constant and closes with the wish for one that is lower early and rises. A
+:class:`Schedule` gives a temperature for each step, counted from 0 (a step is whatever the caller
+counts: epochs or batches), and writes it into the heads' buffer in place, so that ``torch.compile``,
+DDP and the state dict see an ordinary buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tstar.errors import TstarError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Schedule:
+    """T(step), with the model that it drives and the step that it is at.
+
+    Steps like a learning-rate scheduler, and composes with any: the two touch different numbers.
+
+    >>> schedule = Schedule.cosine(1.0, 12.0, steps=100)
+    >>> schedule(0), round(schedule(50), 6), schedule(100), schedule(200)
+    (1.0, 6.5, 12.0, 12.0)
+
+    In training::
+
+        schedule = tstar.Schedule.warmup(advice.temperature, steps=20).drive(model)
+        for epoch in range(epochs):
+            train_one_epoch()
+            lr_scheduler.step()
+            schedule.step()
+
+    Args:
+        function: the temperature at a step (from 0), a finite positive number. Beyond a ready-made
+            schedule's ``steps`` the temperature stays at its last value.
+        description: what the schedule calls itself; a checkpoint of another one is refused.
+    """
+
+    def __init__(self, function: Callable[[int], float], description: str | None = None) -> None:
+        if not callable(function):
+            raise TstarError(
+                f"A schedule's function must take a step and give a temperature, got {function!r}; for a "
+                "fixed temperature use Schedule.constant."
+            )
+        self._function = function
+        self.description = description or f"function {getattr(function, '__name__', 'of the user')}"
+        self._step = 0
+        self._heads: list[Any] = []
+
+    @classmethod
+    def constant(cls, temperature: float) -> Schedule:
+        """T at every step."""
+        T = _positive("temperature", temperature)
+        return cls(partial(_constant, T), f"constant {T:g}")
+
+    @classmethod
+    def linear(cls, start: float, end: float, steps: int) -> Schedule:
+        """T(t) = start + (end − start)·t/steps, then ``end``."""
+        a, b, n = _positive("start", start), _positive("end", end), _steps(steps)
+        return cls(partial(_linear, a, b, n), f"linear {a:g} → {b:g} in {n}")
+
+    @classmethod
+    def cosine(cls, start: float, end: float, steps: int) -> Schedule:
+        """T(t) = end + (start − end)·(1 + cos(π·t/steps))/2, then ``end``."""
+        a, b, n = _positive("start", start), _positive("end", end), _steps(steps)
+        return cls(partial(_cosine, a, b, n), f"cosine {a:g} → {b:g} in {n}")
+
+    @classmethod
+    def warmup(cls, temperature: float, steps: int, start: float = 1.0) -> Schedule:
+        """Linearly from ``start`` (1) to T* in ``steps``, and T* from then on."""
+        a, b, n = _positive("start", start), _positive("temperature", temperature), _steps(steps)
+        return cls(partial(_linear, a, b, n), f"warmup {a:g} → {b:g} in {n}")
+
+    @classmethod
+    def stepped(cls, temperature: float, factors: Mapping[int, float]) -> Schedule:
+        """T·Π of the factors whose step has come; heated-up softmax is ``stepped(T, {3·n//4: 4.0})``."""
+        T = _positive("temperature", temperature)
+        checked = {_milestone(at): _positive("factor", by) for at, by in factors.items()}
+        ordered = tuple(sorted(checked.items()))
+        text = ", ".join(f"×{by:g} at {at}" for at, by in ordered)
+        return cls(partial(_stepped, T, ordered), f"stepped {T:g}, {text}")
+
+    def __call__(self, step: int) -> float:
+        """The temperature at a step, without touching any model."""
+        T = float(self._function(step))
+        if not (math.isfinite(T) and T > 0):
+            raise TstarError(
+                f"A schedule must give finite positive temperatures, got {T} at step {step} "
+                f"({self.description})."
+            )
+        return T
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.description}; step {self._step}, T = {self.temperature:g})"
+
+    @property
+    def temperature(self) -> float:
+        """T at the present step."""
+        return self(self._step)
+
+    def drive(self, model: nn.Module) -> Schedule:
+        """Take hold of every head of the model that has a temperature, and set it for the present step."""
+        heads = [m for m in model.modules() if callable(getattr(m, "set_temperature", None))]
+        if not heads:
+            raise TstarError(
+                "The model must have a tempered head for a schedule to drive, got none; call tstar.temper first."
+            )
+        self._heads = heads
+        return self.go_to(self._step)
+
+    def step(self) -> float:
+        """Go one step further; returns the new temperature."""
+        return self.go_to(self._step + 1).temperature
+
+    def go_to(self, step: int) -> Schedule:
+        """Go to a step (from 0), and set the heads to its temperature."""
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise TstarError(f"A step must be a whole number from 0, got {step!r}.")
+        T = self(step)
+        self._step = step
+        for head in self._heads:
+            head.set_temperature(T)
+        return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint needs: the step, and which schedule it belongs to. Plain types only."""
+        return {"step": self._step, "description": self.description}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint: the step is restored and the heads are set to its temperature."""
+        if "step" not in state:
+            raise TstarError(f"A schedule's state must have a 'step', got {sorted(state)}.")
+        before = state.get("description", self.description)
+        if before != self.description:
+            raise TstarError(
+                f"The checkpoint must come from the same schedule ({self.description}), got one of "
+                f"{before!r}; build that one, or go on with go_to(step)."
+            )
+        self.go_to(state["step"])
+
+
+# At module level, not closures, so that a schedule can be pickled and copied with its model.
+def _constant(temperature: float, step: int) -> float:
+    return temperature
+
+
+def _linear(start: float, end: float, steps: int, step: int) -> float:
+    return end if step >= steps else start + (end - start) * step / steps
+
+
+def _cosine(start: float, end: float, steps: int, step: int) -> float:
+    return (
+        end if step >= steps else end + (start - end) * (1 + math.cos(math.pi * step / steps)) / 2
+    )
+
+
+def _stepped(temperature: float, factors: tuple[tuple[int, float], ...], step: int) -> float:
+    return temperature * math.prod(by for at, by in factors if step >= at)
+
+
+def _positive(name: str, value: float) -> float:
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TstarError(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise TstarError(f"{name} must be finite and positive, got {name}={number}.")
+    return number
+
+
+def _steps(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise TstarError(f"steps must be a whole number of at least 1, got {value!r}.")
+    return value
+
+
+def _milestone(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TstarError(f"A step of the schedule must be a whole number from 0, got {value!r}.")
+    return value
+
+
+__all__ = ["Schedule"]

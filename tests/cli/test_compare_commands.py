@@ -1,0 +1,90 @@
+"""``tstar compare`` from the outside: the table, the files, the JSON, and what it refuses."""
+
+import csv
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tstar import TstarError
+from tstar.cli import compare_commands
+from tstar.cli.app import app
+
+pytest.importorskip("sklearn")
+QUICK = "compare --data digits --train-samples 60 --test-samples 40 --model resnet10 --features 64"
+QUICK += " --epochs 1 --augment none --seeds 2"
+
+
+def run(command: str, *more: str):
+    return CliRunner().invoke(app, [*command.split(), *more])
+
+
+def test_a_table_on_stdout_and_three_files(tmp_path):
+    result = run(QUICK, "--methods", "insert-ln,temperature-scaling", "--out", str(tmp_path / "o"))
+    assert result.exit_code == 0, result.output
+    assert "insert-ln" in result.stdout
+    assert "no evidence of a difference at n = 2" in result.stdout
+    assert "default" in result.stdout  # the baseline was added
+    markdown = (tmp_path / "o" / "table.md").read_text()
+    assert "torch" in markdown
+    assert "| insert-ln |" in markdown
+    with (tmp_path / "o" / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 2
+    scores = {(r["seed"], r["method"]): r["test_accuracy"] for r in rows}
+    for seed in "01":  # temperature scaling never changes a class
+        assert scores[seed, "default"] == scores[seed, "temperature-scaling"]
+
+
+def test_json_is_all_there_is_on_stdout(tmp_path):
+    result = run(QUICK, "--methods", "default", "--json", "--out", str(tmp_path))
+    record = json.loads(result.stdout)
+    assert record["rows"][0]["method"] == "default"
+    assert len(record["runs"]) == 2
+    assert record["stopped"] is False
+
+
+def test_the_methods_are_listed():
+    result = run("compare --methods list")
+    assert result.exit_code == 0
+    assert "logit-standardization" in result.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (["--methods", "defualt"], "default"),
+        (["--augment", "heavy"], "augmentation"),
+        (["--optimizer", "sdg"], "sgd"),
+        (["--data", "no-such-data"], "no-such-data"),
+    ],
+)
+def test_bad_input_is_an_error_of_the_package(options, match, tmp_path):
+    result = run(QUICK, *options, "--out", str(tmp_path))
+    assert isinstance(result.exception, TstarError)
+    assert match in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_keeps_what_had_finished(tmp_path, monkeypatch):
+    from tstar.comparing import harness
+
+    honest, calls = harness._Bench.run, []
+
+    def interrupted(self, name, method):
+        calls.append(name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return honest(self, name, method)
+
+    monkeypatch.setattr(harness._Bench, "run", interrupted)
+    result = run(QUICK, "--methods", "default,sqrt-m", "--out", str(tmp_path))
+    assert result.exit_code == 130
+    with (tmp_path / "runs.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 2
+
+
+def test_help_has_an_example():
+    result = run("compare --help")
+    assert "Example" in result.stdout
+    assert compare_commands.compare.__doc__.splitlines()[0].endswith(".")

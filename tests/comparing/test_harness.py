@@ -1,0 +1,147 @@
+"""The comparison itself, on real digits: paired by seed, validation chooses, test scores."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tstar import TstarError, data, methods
+from tstar.comparing import compare_methods, plan
+from tstar.comparing.harness import cost
+from tstar.training import Config
+
+FAST = Config(epochs=1, padding=0, flip=False, rotation=0.0, batch_size=64)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    pytest.importorskip("sklearn")
+    return data.load("digits").subset(200, 100)
+
+
+@pytest.fixture(scope="module")
+def vectors(digits):
+    """Digits as 64 numbers, for a network that trains in a blink."""
+    return replace(
+        digits,
+        domain="vector",
+        x_train=digits.x_train.flatten(1).float() / 255,
+        x_test=digits.x_test.flatten(1).float() / 255,
+    )
+
+
+def compare(dataset, names, **options):
+    settings = {"seeds": 2, "num_features": 16, "config": FAST}
+    return compare_methods(dataset, "mlp", names, **(settings | options))
+
+
+def test_every_method_above_chance_on_digits(vectors):
+    """Two hundred digits, ten epochs: well above one in ten for every row of the table."""
+    config = replace(FAST, epochs=10, batch_size=32)
+    names = [name for name in methods.list() if name != "temperature-check"]
+    names += ["temperature-check:lowest=0.3:highest=3.0:points=3", "ours-cn+label-smoothing"]
+    found = compare(vectors, names, seeds=1, config=config, csg=3.0, num_features=32)
+    assert {run.status for run in found.runs} == {"done"}
+    poor = {run.method: run.test_accuracy for run in found.runs if run.test_accuracy < 0.3}
+    assert not poor
+
+
+def test_runs_are_paired_by_seed(vectors):
+    """A method that changes nothing gives the default's very result on every seed; the seeds differ."""
+    found = compare(vectors, ["default", "fixed:temperature=1.0", "temperature-scaling"])
+    by_method = {}
+    for run in found.runs:
+        by_method.setdefault(run.method, []).append((run.seed, run.test_accuracy, run.val_accuracy))
+    default, fixed, scaled = by_method.values()
+    assert default == fixed == scaled
+    nll = {run.nll for run in found.runs if run.method == "default"}
+    assert len(nll) == 2
+
+
+def test_the_same_comparison_gives_the_same_numbers(vectors):
+    first, second = (compare(vectors, ["default", "kd", "insert-ln"]) for _ in range(2))
+    strip = [[replace(run, seconds=0.0) for run in c.runs] for c in (first, second)]
+    assert strip[0] == strip[1]
+
+
+def test_validation_chooses_and_test_scores(vectors, monkeypatch):
+    """Poison every test label: the temperature that is chosen stays the same."""
+    names = ["temperature-check:points=4"]
+    honest = compare(vectors, names, seeds=1).runs[1]
+    poisoned = replace(vectors, y_test=(vectors.y_test + 1) % 10)
+    other = compare(poisoned, names, seeds=1).runs[1]
+    assert honest.temperature == other.temperature
+    assert honest.val_accuracy == other.val_accuracy
+    assert honest.test_accuracy != other.test_accuracy
+
+
+def test_costs_in_training_runs(vectors):
+    assert cost(methods.get("default")) == 1
+    assert cost(methods.get("kd")) == 2
+    assert cost(methods.get("temperature-check")) == 7
+    assert cost(methods.get("temperature-check:sampler=tpe:points=4+label-smoothing")) == 4
+    todo = plan(["kd", "ctkd", "temperature-check"], 3)
+    assert list(todo.methods) == ["default", "kd", "ctkd", "temperature-check"]
+    assert todo.trainings == 3 * (1 + 1 + 1 + 7 + 1)  # one teacher a seed serves both
+    epochs = []
+    compare(
+        vectors,
+        ["kd", "ctkd", "temperature-check:points=2"],
+        seeds=1,
+        on_epoch=lambda name, seed, epoch, total: epochs.append(name),
+    )
+    assert sorted(epochs) == sorted(
+        ["default", "teacher", "kd", "ctkd"] + ["temperature-check:points=2"] * 2
+    )
+
+
+def test_a_diverging_run_is_recorded_and_the_others_go_on(vectors):
+    found = compare(vectors, ["default", "fixed:temperature=1e-30"], config=replace(FAST, epochs=3))
+    rows = {row.method: row for row in found.rows()}
+    assert rows["default"].failed == 0
+    assert rows["fixed:temperature=1e-30"].failed == 2
+    assert rows["fixed:temperature=1e-30"].mean is None
+    assert "NaN" in rows["fixed:temperature=1e-30"].errors[0]
+
+
+def test_a_run_that_cannot_be_done_is_recorded_with_its_reason(vectors):
+    two = vectors.regroup([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], ["low", "high"], "two")
+    found = compare(two, ["adacos-fixed", "default"], seeds=1)
+    by_method = {run.method: run for run in found.runs}
+    assert by_method["adacos-fixed"].status == "failed"
+    assert "K >= 3" in by_method["adacos-fixed"].error
+    assert by_method["default"].status == "done"
+
+
+def test_a_teacher_that_diverges_fails_its_students_only(vectors):
+    wild = replace(FAST, lr=1e20, epochs=2)
+    found = compare(vectors, ["default", "kd"], seeds=1, config=wild)
+    kd = found.runs[1]
+    assert kd.status == "failed"
+    assert "teacher" in kd.error
+
+
+def test_validation_data_missing_is_refused_before_training(vectors):
+    with pytest.raises(TstarError, match="temperature-check"):
+        compare(vectors, ["default", "temperature-check"], config=replace(FAST, val_fraction=0.0))
+
+
+def test_bad_plans_are_refused():
+    for names, seeds, match in [
+        ([], 3, "none"),
+        (["default", "default"], 3, "once"),
+        (["defualt"], 3, "default"),
+        (["default"], 0, "at least one seed"),
+        (["default"], [1, 1], "each once"),
+    ]:
+        with pytest.raises(TstarError, match=match):
+            plan(names, seeds)
+
+
+@pytest.mark.slow
+def test_images_and_a_convolutional_network(digits):
+    found = compare_methods(
+        digits, "resnet10", ["default", "heated-up"], seeds=1, num_features=64, config=FAST
+    )
+    assert all(run.status == "done" for run in found.runs)
+    assert all(torch.isfinite(torch.tensor(run.nll)) for run in found.runs)

@@ -1,0 +1,129 @@
+"""From runs to a table: means, marks, and the paired test, against scipy and by hand."""
+
+import csv
+import io
+import math
+import statistics
+
+import pytest
+from scipy import stats
+
+from tstar import TstarError
+from tstar.comparing import Run, paired, summarise, to_csv, to_markdown, to_table
+from tstar.comparing.statistics import holm
+from tstar.comparing.tables import save
+
+
+def runs(**scores: list[float | None]) -> list[Run]:
+    return [
+        Run(
+            name.replace("_", "-"),
+            seed,
+            "diverged" if score is None else "done",
+            test_accuracy=score,
+            val_accuracy=score,
+            error="it diverged" if score is None else "",
+        )
+        for name, values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+
+
+DEFAULT = [0.80, 0.82, 0.79, 0.83, 0.81]
+BETTER = [0.84, 0.87, 0.82, 0.88, 0.86]
+NOISE = [0.83, 0.79, 0.82, 0.80, 0.81]
+
+
+def test_mean_spread_and_marks():
+    rows = {r.method: r for r in summarise(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
+    assert rows["better"].mean == pytest.approx(100 * statistics.mean(BETTER))
+    assert rows["better"].sd == pytest.approx(100 * statistics.stdev(BETTER))
+    assert rows["better"].n == 5
+    assert [rows[m].rank for m in ("better", "default", "noise")] == [1, 2, 2]  # a tie for second
+
+
+def test_the_paired_test_is_scipys_on_the_differences():
+    test = paired([100 * x for x in BETTER], [100 * x for x in DEFAULT])
+    differences = [100 * (a - b) for a, b in zip(BETTER, DEFAULT, strict=True)]
+    one_sample = stats.ttest_1samp(differences, 0)
+    assert test.p_t == pytest.approx(one_sample.pvalue)
+    interval = one_sample.confidence_interval(0.95)
+    assert (test.low, test.high) == pytest.approx((interval.low, interval.high))
+    assert test.p_wilcoxon == pytest.approx(2 / 2**5)  # all five of one sign, exact
+    assert test.difference == pytest.approx(statistics.mean(differences))
+
+
+def test_pairing_matters():
+    """The same scores on other seeds: the same means, and another answer."""
+    shuffled = [BETTER[i] for i in (3, 2, 1, 0, 4)]
+    a = paired(BETTER, DEFAULT)
+    b = paired(shuffled, DEFAULT)
+    assert a.difference == pytest.approx(b.difference)
+    assert a.p_t < 0.01 < b.p_t
+
+
+def test_verdicts_are_not_fooled_by_noise():
+    rows = {r.method: r for r in summarise(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
+    assert rows["better"].paired.verdict == "better"
+    assert rows["noise"].paired.verdict == "no evidence"
+    assert rows["default"].paired is None
+    two = {r.method: r for r in summarise(runs(default=DEFAULT[:2], better=[0.9, 0.92001]))}
+    assert two["better"].paired.verdict == "no evidence"
+
+
+def test_holm_by_hand():
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx(
+        {"a": 0.03, "c": 0.06, "b": 0.06}
+    )
+    assert holm({"a": 0.9, "b": 0.8}) == {"b": 1.0, "a": 1.0}
+
+
+def test_identical_scores_and_too_few_of_them():
+    assert paired(DEFAULT, DEFAULT).p_t == 1.0
+    same_gap = paired([2.0, 3.0], [1.0, 2.0])
+    assert same_gap.difference == 1.0
+    assert same_gap.p_t is None
+    assert paired([2.0], [1.0]).p_t is None
+    with pytest.raises(TstarError, match="as many"):
+        paired([1.0], [])
+
+
+def test_a_failed_run_is_shown_left_out_of_the_pairs_and_never_marked():
+    rows = {
+        r.method: r for r in summarise(runs(default=DEFAULT, shaky=[0.99, None, 0.98, 0.99, 0.97]))
+    }
+    shaky = rows["shaky"]
+    assert (shaky.n, shaky.failed, shaky.rank) == (4, 1, None)
+    assert shaky.paired.n == 4
+    assert shaky.mean == pytest.approx(98.25)
+    text = to_markdown([*rows.values()])
+    assert "4 (1 failed)" in text
+    assert "it diverged" in text
+    gone = {r.method: r for r in summarise(runs(default=DEFAULT, gone=[None] * 5))}["gone"]
+    assert gone.mean is None
+    assert gone.paired is None
+
+
+def test_markdown_and_csv_say_the_same(tmp_path):
+    all_runs = runs(default=DEFAULT, better=BETTER, noise=NOISE)
+    rows = summarise(all_runs)
+    lines = to_markdown(rows).splitlines()
+    assert lines[0].startswith("| method | accuracy [%] | n | cost |")
+    assert "**85.40 ± 2.41**" in lines[3]
+    assert "<u>81.00 ± 1.58</u>" in lines[2]
+    table = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert float(table[1]["mean"]) == pytest.approx(85.4)
+    assert float(table[1]["paired_p_t"]) == pytest.approx(rows[1].paired.p_t)
+    assert table[0]["paired_p_t"] == ""
+    paths = save(all_runs, rows, tmp_path / "new", baseline="default", about="how")
+    assert [p.name for p in paths] == ["runs.csv", "table.csv", "table.md"]
+    assert len(list(csv.DictReader(io.StringIO(paths[0].read_text())))) == 15
+    assert paths[2].read_text().startswith("how\n")
+
+
+def test_the_terminal_table_marks_best_and_second():
+    table = to_table(summarise(runs(default=DEFAULT, better=BETTER)))
+    scores = list(table.columns[1].cells)
+    assert scores[1].startswith("[bold]85.40")
+    assert scores[0].startswith("[underline]81.00")
+    assert math.isclose(len(table.rows), 2)

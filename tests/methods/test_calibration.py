@@ -1,0 +1,164 @@
+"""Temperature scaling: never another class, never a worse NLL, and honest about eval mode."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import tstar
+from tstar import TstarError, TstarWarning, methods
+from tstar.methods.calibration import (
+    expected_calibration_error,
+    fit_temperature,
+    nll,
+    reliability,
+)
+
+
+def sample(seed: int, scale: float = 1.0, n: int = 400, k: int = 4):
+    """Logits whose true temperature is ``scale``: targets are drawn from softmax(z), logits are scale·z."""
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.standard_normal((n, k))
+    p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    y = np.array([rng.choice(k, p=row) for row in p])
+    return torch.from_numpy(scale * z), torch.from_numpy(y)
+
+
+def test_it_finds_the_temperature_that_the_targets_were_drawn_at():
+    for scale in (0.2, 1.0, 8.0):
+        logits, targets = sample(0, scale, n=4000)
+        assert fit_temperature(logits, targets).temperature == pytest.approx(scale, rel=0.1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.05, 50))
+def test_it_is_a_minimum_of_the_nll_and_scales_with_the_logits(seed, scale):
+    logits, targets = sample(seed, n=60)
+    fit = fit_temperature(logits * scale, targets)
+    assert fit.nll_after <= fit.nll_before
+    if not fit.at_bound:
+        for nearby in (0.99, 1.01):
+            assert nll(logits * scale, targets, fit.temperature * nearby) >= fit.nll_after - 1e-9
+
+
+def test_nll_against_numpy():
+    logits, targets = sample(1, n=30)
+    z = logits.numpy() / 3
+    log_p = z - np.log(np.exp(z).sum(1, keepdims=True))
+    assert nll(logits, targets, 3.0) == pytest.approx(
+        -log_p[np.arange(30), targets].mean(), rel=1e-12
+    )
+
+
+def test_separable_data_stop_at_the_bound_and_say_so():
+    targets = torch.arange(30) % 3
+    logits = 5 * F.one_hot(targets, 3).double()
+    fit = fit_temperature(logits, targets)
+    assert fit.at_bound
+    assert fit.temperature < 0.2
+    flipped = fit_temperature(logits, (targets + 1) % 3)  # always wrong: the flatter the better
+    assert flipped.at_bound
+    assert flipped.temperature == pytest.approx(100, rel=0.01)
+    model = nn.Linear(3, 3, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        model.weight.copy_(torch.eye(3))
+    with pytest.warns(TstarWarning, match="bound"):
+        methods.calibrate(nn.Sequential(model), logits, targets)
+
+
+def net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)
+    )
+
+
+@pytest.mark.parametrize("already", [False, True])
+def test_calibrating_a_model_keeps_its_classes_and_lowers_its_nll(already):
+    model = tstar.temper(net(), 3.0) if already else net()
+    model = nn.Sequential(*model).train()
+    model[1].eval()  # a frozen BatchNorm: every module's own mode comes back
+    x, y = sample(3)
+    x = x.float()
+    modes = [m.training for m in model.modules()]
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    scaled, result = methods.calibrate(model, x, y)
+    assert [m.training for m in model.modules()] == modes
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    old, new = model.eval()(x), scaled.eval()(x)
+    assert torch.equal(old.argmax(1), new.argmax(1))
+    assert torch.allclose(new, old / result.temperature, rtol=1e-5, atol=1e-7)
+    assert nll(new, y) == pytest.approx(result.nll_after, rel=1e-5)
+    assert nll(new, y) <= nll(old, y)
+    assert result.nll_before == pytest.approx(nll(old, y), rel=1e-9)
+
+
+def test_forgetting_eval_mode_does_not_matter():
+    """Dropout on or off: the same temperature, since eval mode is enforced."""
+    x, y = sample(3)
+    found = [
+        methods.calibrate(net().train(mode), x.float(), y)[1].temperature for mode in (True, False)
+    ]
+    assert found[0] == found[1]
+
+
+def test_the_method_scales_after_training_and_records_both_sides():
+    recipe = methods.get("temperature-scaling").prepare(net(), methods.Facts(16, 4))
+    x, y = sample(3)
+    x = x.float()
+    assert torch.equal(recipe.model.eval()(x), net().eval()(x))
+    old = recipe.model(x)
+    numbers = recipe.finish(recipe.model, x, y)
+    new = recipe.model(x)
+    assert torch.allclose(new, old / numbers["temperature"], rtol=1e-5)
+    assert numbers["val_nll_after"] <= numbers["val_nll_before"]
+    assert numbers["val_ece_before"] == pytest.approx(expected_calibration_error(old, y), abs=1e-6)
+    assert numbers["val_ece_after"] == pytest.approx(expected_calibration_error(new, y), abs=1e-6)
+    with pytest.raises(TstarError, match="validation data"):
+        recipe.finish(recipe.model, x[:0], y[:0])
+
+
+def test_the_calibration_error_and_the_diagram_agree():
+    """Σ n_b/n·|accuracy_b − confidence_b| of the diagram is torchmetrics' number."""
+    logits, targets = sample(4, scale=3.0)
+    d = reliability(logits, targets)
+    assert sum(d.count) == 400
+    total = sum(
+        n * abs(a - c) for n, a, c in zip(d.count, d.accuracy, d.confidence, strict=True) if n
+    )
+    assert expected_calibration_error(logits, targets) == pytest.approx(total / 400, abs=1e-6)
+    inside = [
+        low <= c <= high
+        for low, high, c in zip(d.edges, d.edges[1:], d.confidence, strict=False)
+        if not math.isnan(c)
+    ]
+    assert all(inside)
+
+
+def test_the_diagram_is_drawn(tmp_path):
+    x, y = sample(3)
+    _, result = methods.calibrate(net(), x.float(), y)
+    figure = result.plot(tmp_path / "reliability.svg")
+    assert len(figure.axes) == 2
+    heights = [bar.get_height() for bar in figure.axes[1].patches]
+    expected = [0 if math.isnan(a) else a for a in result.after.accuracy]
+    assert heights == pytest.approx(expected)
+    assert (tmp_path / "reliability.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("logits", "targets", "match"),
+    [
+        (torch.zeros(3, 2), torch.zeros(2, dtype=torch.long), "one target a row"),
+        (torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), "N >= 1"),
+        (torch.full((2, 2), torch.nan), torch.zeros(2, dtype=torch.long), "finite"),
+    ],
+)
+def test_bad_input_is_refused(logits, targets, match):
+    with pytest.raises(TstarError, match=match):
+        fit_temperature(logits, targets)
