@@ -86,7 +86,7 @@ def augment_images(
     """
     if not (padding or flip or rotation):
         return x
-    count, _, height, width = x.shape
+    count = len(x)
     # Always drawn, in this order: the stream does not depend on which changes are switched on.
     source = generator.device
     angle = (torch.rand(count, generator=generator, device=source) * 2 - 1) * math.radians(rotation)
@@ -95,6 +95,11 @@ def augment_images(
     angle, offsets, mirrored = (v.to(x.device) for v in (angle, offsets, mirrored))
     if not rotation:
         return _shift_and_flip(x, offsets, mirrored, padding)
+    return _warp(x, angle, offsets, mirrored)
+
+
+def _warp(x: Tensor, angle: Tensor, offsets: Tensor, mirrored: Tensor) -> Tensor:
+    height, width = x.shape[-2:]
     sign = 1 - 2 * mirrored.to(x.dtype)
     cosine, sine = angle.cos(), angle.sin()
     # affine_grid counts in half-widths and half-heights, so mixed terms carry the aspect ratio.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import struct
 import zlib
 from pathlib import Path
 
@@ -57,12 +58,17 @@ def read_idx(path: Path) -> np.ndarray:
                 raise TstarError(
                     f"{path} must be an idx file of unsigned bytes, but starts with {magic!r}."
                 )
-            shape = tuple(np.frombuffer(stream.read(4 * magic[3]), dtype=">i4").tolist())
+            sizes = stream.read(4 * magic[3])
+            if len(sizes) < 4 * magic[3]:
+                raise TstarError(
+                    f"{path} must name the sizes of {magic[3]} dimensions, but ends before."
+                )
+            shape = struct.unpack(f">{magic[3]}I", sizes)
             expected = math.prod(shape)
             values = stream.read(expected + 1)  # no more than the header promises
     except (OSError, EOFError, zlib.error) as error:
         raise TstarError(f"{path} must be an idx file, but reading it failed: {error}") from error
-    if len(shape) != magic[3] or min(shape) < 0 or len(values) != expected:
+    if len(values) != expected:
         raise TstarError(
             f"{path} must hold {'×'.join(map(str, shape))} bytes, as its header says, but holds "
             f"{'more' if len(values) > expected else len(values)}; fetch it again."

@@ -57,7 +57,8 @@ def write_npz(data: DataSet, path: Path) -> None:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: NumPy leaves a file that it cannot read open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise TstarError(f"{path.name} must be an .npz archive, but is a single array.")
             missing = [key for key in _ARRAYS if key not in file.files]

@@ -37,7 +37,8 @@ def check(data: DataSet) -> None:
     if data.x_train.shape[1:] != data.x_test.shape[1:]:
         raise TstarError(
             f"The samples of {data.name}'s two parts must have one shape, but got "
-            f"{tuple(data.x_train.shape[1:])} for training and {tuple(data.x_test.shape[1:])} for test."
+            f"{tuple(data.x_train.shape[1:])} for training and {tuple(data.x_test.shape[1:])} for test"
+            + ("; pass size= to bring them to one." if data.domain == "image" else ".")
         )
     _check_labels(data)
 
