@@ -102,9 +102,7 @@ def warm_up(library: str) -> None:
 def plan(library: str) -> list[tuple[str, str, str, Callable[[], Any]]]:
     """(model, family, device, how to build it) for every model, in the order in which they are run."""
     if library == "torchvision":
-        return [
-            (n, "", "cpu", lambda n=n: torchvision_model(n)) for n in torchvision_names()
-        ]
+        return [(n, "", "cpu", lambda n=n: torchvision_model(n)) for n in torchvision_names()]
     if library == "transformers":
         from coverage_transformers import transformers_model, transformers_names
 

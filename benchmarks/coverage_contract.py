@@ -25,7 +25,9 @@ class Broken(Exception):
     """The contract does not hold; the message says which part."""
 
 
-def check(model: nn.Module, example: Any, *, declared_features: int | None = None) -> dict[str, Any]:
+def check(
+    model: nn.Module, example: Any, *, declared_features: int | None = None
+) -> dict[str, Any]:
     """Take ``model`` through the whole use of tstar on ``example``; what was seen, or :class:`Broken`."""
     on_meta = any(parameter.is_meta for parameter in model.parameters())
     keys = list(model.state_dict())
@@ -46,9 +48,9 @@ def check(model: nn.Module, example: Any, *, declared_features: int | None = Non
 
     tempered = tstar.temper(model, TEMPERATURE, head=[head.path for head in heads])
     train_step(tempered, example, on_meta)
-    tempered.eval()
+    expected = logits(tempered.eval(), example)
     bare = any(head.layer.bias is None for head in heads)
-    folded = tstar.fold(tempered, allow_bias=bare)
+    folded = tstar.fold(tempered, allow_bias=bare, inplace=True)
     added = sorted(set(folded.state_dict()) - set(keys))
     missing = sorted(set(keys) - set(folded.state_dict()))
     allowed = [f"{head.path}.bias" for head in heads if head.layer.bias is None]
@@ -56,7 +58,7 @@ def check(model: nn.Module, example: Any, *, declared_features: int | None = Non
     seen["bias_added"] = len(added)
     if on_meta:
         return seen
-    expected, got = logits(tempered, example), logits(folded, example)
+    got = logits(folded, example)
     seen["difference"] = f"{distance(expected, got):.1e}"
     expect(distance(expected, got) < TOLERANCE, f"folded logits differ by {seen['difference']}")
     if not bare:
@@ -82,7 +84,8 @@ def find(model: nn.Module) -> tuple[list[Any], str]:
 def decides(model: nn.Module, heads: list[Any], example: Any) -> bool:
     """Whether the logits are what the found layers give: with W = 0 and b = c they must be c."""
     constant = torch.linspace(1.0, 2.0, CLASSES)
-    saved = {name: value.clone() for name, value in model.state_dict().items()}
+    parameters = [parameter for head in heads for parameter in head.layer.parameters()]
+    saved = [parameter.detach().clone() for parameter in parameters]
     try:
         with torch.no_grad():
             for head in heads:
@@ -93,7 +96,9 @@ def decides(model: nn.Module, heads: list[Any], example: Any) -> bool:
         target = constant if heads[0].layer.bias is not None else torch.zeros(CLASSES)
         return bool(torch.allclose(out.float(), target.expand_as(out), atol=1e-5))
     finally:
-        model.load_state_dict(saved)
+        with torch.no_grad():
+            for parameter, value in zip(parameters, saved, strict=True):
+                parameter.copy_(value)
 
 
 def train_step(model: nn.Module, example: Any, on_meta: bool) -> None:

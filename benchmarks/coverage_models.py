@@ -50,43 +50,45 @@ def torchvision_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, i
     model = get_model(name.removeprefix("video/"), **options)
     sizes = (224,) if clips or name.startswith("vit_") else SIZES
 
-    def noise(size: int) -> Tensor:
-        return torch.randn(2, 3, 16, size, size) if clips else torch.randn(2, 3, size, size)
+    def clip_or_image(size: int) -> Callable[[], Tensor]:
+        return lambda: torch.randn(2, 3, *(16,) * clips, size, size)
 
-    return model, first_that_runs(model, [lambda s=s: noise(s) for s in (*sizes, 299)]), None
+    return model, first_that_runs(model, [clip_or_image(s) for s in (*sizes, 299)]), None
 
 
 def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:
     import timm
 
-    def build(**options: Any) -> nn.Module:
+    def build(device: str, **options: Any) -> nn.Module:
         with torch.device(device):
             return timm.create_model(name, num_classes=CLASSES, **options)  # type: ignore[no-any-return]
 
     try:
-        model = build()
+        sketch = build("meta")  # for what it declares; costs no initialisation
     except Exception as error:
         raise NotBuilt(f"{type(error).__name__}: {error}") from error
-    config: Any = model.pretrained_cfg
-    classifier = model.get_classifier()  # type: ignore[operator]
+    classifier = sketch.get_classifier()  # type: ignore[operator]
     if classifier is None or isinstance(classifier, nn.Identity):
         raise NoClassifier("get_classifier() has no layer even with num_classes set")
-    features = getattr(model, "head_hidden_size", None)
-    default = config["input_size"][-1]
+    config: Any = sketch.pretrained_cfg
+    features = getattr(sketch, "head_hidden_size", None)
+    channels, _, default = config["input_size"]
     if device == "meta":
-        return model, torch.randn(2, *config["input_size"], device="meta"), features
+        return sketch, torch.randn(2, *config["input_size"], device="meta"), features
     sizes = [s for s in SIZES if s < default]
-    channels = config["input_size"][0]
     if not config.get("fixed_input_size"):
         smallest = config.get("min_input_size")
         sizes = [s for s in sizes if smallest is None or s >= smallest[-1]] + [default]
+        model = build("cpu")
         return model, first_that_runs(model, [noise(channels, s) for s in sizes]), features
     for size in sizes:  # a fixed input size is an argument of the architecture
         try:
-            small = build(img_size=size)
+            build("meta", img_size=size)
+            small = build("cpu", img_size=size)
             return small, first_that_runs(small, [noise(channels, size)]), features
         except Exception:
             continue
+    model = build("cpu")
     return model, first_that_runs(model, [noise(channels, default)]), features
 
 
@@ -96,7 +98,7 @@ def noise(channels: int, size: int) -> Callable[[], Tensor]:
 
 def first_that_runs(model: nn.Module, inputs: list[Callable[[], Any]]) -> Any:
     """The first input on which the plain model runs, with finite outputs, in both modes."""
-    state = {name: value.clone() for name, value in model.state_dict().items()}
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     last: Exception | None = None
     for make in inputs:
         example = make()
@@ -107,7 +109,8 @@ def first_that_runs(model: nn.Module, inputs: list[Callable[[], Any]]) -> Any:
                     outputs = tensors(call(model, example))
                 if not all(output.isfinite().all() for output in outputs):
                     raise ValueError("the plain model's own output is not finite")
-            model.load_state_dict(state)
+            for buffer, value in buffers:
+                buffer.copy_(value)
             return example
         except Exception as error:
             last = error

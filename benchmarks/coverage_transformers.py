@@ -54,7 +54,9 @@ def transformers_names() -> list[str]:
     """task/model_type of every entry in the library's own mappings."""
     from transformers.models.auto import modeling_auto
 
-    return [f"{task}/{kind}" for task, name in TASKS.items() for kind in getattr(modeling_auto, name)]
+    return [
+        f"{task}/{kind}" for task, name in TASKS.items() for kind in getattr(modeling_auto, name)
+    ]
 
 
 def transformers_model(name: str) -> tuple[nn.Module, Any, int | None]:
@@ -100,7 +102,9 @@ def shrunk(kind: str, rule: dict[str, int]) -> Any:
 
 def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
     settable = config.to_dict() | {k: 0 for k in config.attribute_map}
-    values: dict[str, Any] = {k: v for k, v in rule.items() if k in settable}
+    values: dict[str, Any] = {
+        k: v for k, v in rule.items() if k in settable and not isinstance(settable[k], list | tuple)
+    }
     mapped = {config.attribute_map.get(k) for k in values}
     values = {k: v for k, v in values.items() if k not in mapped}
     layers = next((values[k] for k in LAYERS if k in values), None)
@@ -120,8 +124,12 @@ def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
     config: Any = model.config
     if task in ("sequence", "token"):
         ids = torch.randint(3, 100, (2, 16))
+        ids[:, -1] = (
+            getattr(config, "eos_token_id", None) or 2
+        )  # BART's kin classify at the last one
         boxes = torch.zeros(2, 16, 4, dtype=torch.long)
-        return [{"input_ids": ids}, {"input_ids": ids, "bbox": boxes}]
+        more = [{}, {"bbox": boxes}, {"decoder_input_ids": ids}]
+        return [{"input_ids": ids} | extra for extra in more]
     if task == "image":
         size = getattr(config, "image_size", None) or 64
         shapes = [size if isinstance(size, list | tuple) else (size, size), (64, 64), (224, 224)]
@@ -131,5 +139,11 @@ def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
     mels = getattr(config, "num_mel_bins", None) or 80
     frames = getattr(config, "max_length", None) or 1024
     positions = 2 * (getattr(config, "max_source_positions", None) or 1500)
-    shapes = [(2, 4000), (2, mels, positions), (2, frames, mels), (2, 1, frames, mels), (2, 1, 1001, 64)]
+    shapes = [
+        (2, 4000),
+        (2, mels, positions),
+        (2, frames, mels),
+        (2, 1, frames, mels),
+        (2, 1, 1001, 64),
+    ]
     return [{name: torch.randn(shape)} for shape in shapes]

@@ -107,7 +107,7 @@ def temper(
         model, getattr(temperature, "head", None) if head is None else head, example_input
     )
     for found in heads:
-        _check_head(model, found)
+        check_head(model, found)
     if inplace and any(found.path == "" for found in heads):
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
@@ -289,7 +289,7 @@ def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:
     return []
 
 
-def _check_head(model: nn.Module, head: Head) -> None:
+def check_head(model: nn.Module, head: Head) -> None:
     check_layer(head.layer)
     weight = weight_of(head.layer)
     if not weight.requires_grad:

@@ -1,0 +1,106 @@
+"""``tstar fold``: from a saved tempered state dict to the plain architecture's, without the model's code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tstar.cli.app import USE, app
+from tstar.errors import TstarError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@app.command(rich_help_panel=USE)
+def fold(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A tempered state dict: .pt, .pth, .bin or .safetensors.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="NAME.folded.SUFFIX by default.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The entry that holds the state dict, if there are several.")
+    ] = None,
+    allow_bias: Annotated[
+        bool, typer.Option(help="Give an output layer without a bias one (one new key).")
+    ] = False,
+    eps: Annotated[float, typer.Option(help="ε of the inserted norm, if you changed it.")] = 1e-5,
+    force: Annotated[bool, typer.Option(help="Overwrite the output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fold a saved tempered model into the plain architecture's weights.
+
+    Example: tstar fold checkpoint.pt -o plain.pt
+    """
+    from tstar.checkpoint import find_state_dict, fold_state_dict, tempered_prefixes
+
+    target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
+    if target.exists() and not force:
+        raise TstarError(
+            f"The output must not exist yet, got {target}; pass --force to overwrite it."
+        )
+    saved, metadata = _load(checkpoint)
+    state = find_state_dict(saved, key)
+    plain = fold_state_dict(state, eps=eps, allow_bias=allow_bias)
+    _save(plain, target, metadata)
+    prefixes = tempered_prefixes(state)
+    temperatures = {p.rstrip("."): float(state[f"{p}temperature"]) for p in prefixes}
+    added = [f"{p}bias" for p in prefixes if f"{p}bias" in plain and f"{p}layer.bias" not in state]
+    if as_json:
+        report = {
+            "output": str(target),
+            "temperatures": temperatures,
+            "keys": len(plain),
+            "added": added,
+        }
+        typer.echo(json.dumps(report, indent=2))
+        return
+    for head, value in temperatures.items():
+        typer.echo(f"folded {head or 'the output layer'} (T = {value:.4g})")
+    for name in added:
+        typer.echo(f"added {name}, which the original architecture does not have")
+    typer.echo(f"wrote {target} ({len(plain)} tensors)")
+
+
+def _load(path: Path) -> tuple[Any, dict[str, str]]:
+    """What a file holds, and its metadata. Only tensors and plain types are read; nothing is unpickled."""
+    import pickle
+
+    import torch
+
+    if not path.is_file():
+        raise TstarError(f"The checkpoint must be a file, got {str(path)!r}.")
+    if path.suffix == ".safetensors":
+        safetensors = require("safetensors", "transformers")
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+        except safetensors.SafetensorError as error:
+            raise TstarError(f"{path} must be a safetensors file, but {error}.") from error
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True), {}
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise TstarError(
+            f"{path} must hold tensors and plain types only, since nothing else is unpickled here; save it with "
+            f"torch.save(model.state_dict(), …). ({first})"
+        ) from error
+
+
+def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    if path.suffix == ".safetensors":
+        require("safetensors", "transformers")
+        from safetensors.torch import save_file
+
+        from tstar.checkpoint import tensors_of
+
+        save_file(tensors_of(state), path, metadata={"format": "pt"} | metadata)
+        return
+    import torch
+
+    torch.save(state, path)

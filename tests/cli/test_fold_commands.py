@@ -1,0 +1,146 @@
+"""``tstar fold`` on saved checkpoints: the plain architecture loads the result and gives the tempered logits."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+import tstar
+from tstar.checkpoint import fold_state_dict
+from tstar.cli import app as program
+from tstar.cli import fold_commands  # noqa: F401  registers the command
+from tstar.errors import TstarError
+
+RUNNER = CliRunner()
+
+
+def network(kind="linear", bias=True):
+    if kind == "conv":
+        head = nn.Conv2d(6, 4, 1, bias=bias)
+        return nn.Sequential(
+            nn.Conv2d(3, 6, 3), nn.ReLU(), head, nn.AdaptiveAvgPool2d(1), nn.Flatten()
+        )
+    return nn.Sequential(nn.Flatten(), nn.Linear(48, 6), nn.ReLU(), nn.Linear(6, 4, bias=bias))
+
+
+def trained(model, norm="batch"):
+    """A tempered model that has taken a few steps, so that every tensor of the head has moved."""
+    generator = torch.Generator().manual_seed(1)
+    tempered = tstar.temper(model, 5.0, norm=norm)
+    optimiser = torch.optim.SGD(tempered.parameters(), lr=0.5)
+    for _ in range(4):
+        x = torch.randn(8, 3, 4, 4, generator=generator) + 0.5
+        y = torch.randint(4, (8,), generator=generator)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(tempered(x), y).backward()
+        optimiser.step()
+    return tempered.eval()
+
+
+def images():
+    return torch.randn(8, 3, 4, 4, generator=torch.Generator().manual_seed(2))
+
+
+def run(*arguments):
+    return RUNNER.invoke(program.app, ["fold", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("norm", ["batch", None])
+@pytest.mark.parametrize("kind", ["linear", "conv"])
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_the_plain_architecture_loads_it_and_gives_the_same_logits(tmp_path, suffix, kind, norm):
+    tempered = trained(network(kind), norm)
+    path = tmp_path / f"run{suffix}"
+    if suffix == ".pt":
+        torch.save(tempered.state_dict(), path)
+    else:
+        pytest.importorskip("safetensors.torch").save_file(tempered.state_dict(), path)
+    result = run(path, "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert list(report["temperatures"].values()) == [5.0]
+    if suffix == ".pt":
+        state = torch.load(report["output"], weights_only=True)
+        assert list(state) == list(network(kind).state_dict())  # in the same order as well
+    else:
+        state = pytest.importorskip("safetensors.torch").load_file(report["output"])
+    plain = network(kind)
+    plain.load_state_dict(state)
+    torch.testing.assert_close(plain.eval()(images()), tempered(images()), rtol=1e-5, atol=1e-6)
+
+
+def test_it_does_what_the_model_s_own_fold_does():
+    tempered = trained(network())
+    mine, own = fold_state_dict(tempered.state_dict()), tstar.fold(tempered).state_dict()
+    assert all(torch.equal(mine[name], own[name]) for name in own)
+    assert mine.keys() == own.keys()
+
+
+def test_a_trainer_s_checkpoint_is_searched_and_several_need_a_key(tmp_path):
+    tempered = trained(network())
+    state = tempered.state_dict()
+    path = tmp_path / "trainer.pt"
+    torch.save({"epoch": 3, "state_dict": state}, path)
+    assert run(path).exit_code == 0
+    torch.save({"model": state, "ema": state}, path)
+    result = run(path, "--force")
+    assert isinstance(result.exception, TstarError)
+    assert "--key" in str(result.exception)
+    assert run(path, "--key", "ema", "--force").exit_code == 0
+
+
+def test_a_head_without_bias_gains_one_only_on_request(tmp_path):
+    tempered = trained(network(bias=False))
+    path = tmp_path / "run.pt"
+    torch.save(tempered.state_dict(), path)
+    refused = run(path)
+    assert "allow_bias" in str(refused.exception)
+    accepted = run(path, "--allow-bias")
+    assert "added 3.bias" in accepted.output
+    plain = network(bias=True)
+    plain.load_state_dict(torch.load(tmp_path / "run.folded.pt", weights_only=True))
+    torch.testing.assert_close(plain.eval()(images()), tempered(images()), rtol=1e-5, atol=1e-6)
+
+
+class Payload:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('unpickled')",))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pickle.dumps(Payload(), protocol=2), "nothing else is unpickled"),
+        (b"", "nothing else is unpickled"),
+        (None, "tempered head"),
+    ],
+    ids=["code", "empty", "plain"],
+)
+def test_a_file_that_is_not_a_tempered_state_dict_is_refused(tmp_path, content, said):
+    path = tmp_path / "bad.pt"
+    if content is None:
+        torch.save(network().state_dict(), path)
+    else:
+        path.write_bytes(content)
+    result = run(path)
+    assert isinstance(result.exception, TstarError)
+    assert said in str(result.exception)
+    assert not (tmp_path / "bad.folded.pt").exists()
+
+
+def test_layer_norm_missing_keys_and_existing_outputs_are_refused(tmp_path):
+    state = trained(network(), "layer").state_dict()
+    with pytest.raises(TstarError, match="layer norm"):
+        fold_state_dict(state)
+    broken = trained(network()).state_dict()
+    del broken["3.norm.running_var"]
+    with pytest.raises(TstarError, match="whole tempered head"):
+        fold_state_dict(broken)
+    path = tmp_path / "run.pt"
+    torch.save(trained(network()).state_dict(), path)
+    assert run(path).exit_code == 0
+    assert "--force" in str(run(path).exception)
+    assert isinstance(run(tmp_path / "absent.pt").exception, TstarError)
