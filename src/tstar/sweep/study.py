@@ -222,7 +222,9 @@ def _expand(
         try:
             yield Spec.from_dict(point)
         except TstarError as error:
-            named = next((f for f in grid if f in str(error)), None)
+            # The field that the message speaks of first.
+            places = {str(error).find(f): f for f in grid if f in str(error)}
+            named = places[min(places)] if places else None
             raise where.error("grid", named, str(error), index) from error
 
 

@@ -1,0 +1,151 @@
+"""``tstar sweep``, ``tstar runs`` and ``tstar check`` as a user types them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tstar.sweep.engine
+from tstar.cli.app import _load_commands, app
+from tstar.errors import TstarError
+from tstar.sweep.execute import execute
+
+STUDY = """
+csg = false
+[training]
+epochs = 1
+[[grid]]
+dataset = "digits"
+model = "mlp"
+num_features = 8
+temperature = [1, 2]
+seeds = 2
+"""
+
+
+class Inline:
+    """The local engine's interface without processes, so that the commands are tested quickly."""
+
+    def __init__(self, workers=None, device="auto"):
+        self.slots, self.jobs = workers or 1, []
+
+    def submit(self, job):
+        self.jobs.append(job)
+
+    def collect(self, timeout):
+        return [execute(self.jobs.pop(0))]
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    _load_commands()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tstar.sweep.engine, "LocalEngine", Inline)
+    Path("study.toml").write_text(STUDY)
+
+    def call(*words: str, code: int = 0):
+        result = CliRunner().invoke(app, list(words))
+        if isinstance(result.exception, TstarError):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    return call
+
+
+def test_a_sweep_from_dry_run_to_export(run):
+    dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
+    assert (dry["runs"], dry["to_do"], dry["status"]) == (4, 4, {"missing": 4})
+    assert dry["worker_seconds"] > 0
+    assert not Path("runs.db").exists()
+    part = json.loads(run("sweep", "study.toml", "--max-runs", "1", "--json").stdout)
+    assert (part["done"], part["total"]) == (1, 4)
+    dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
+    assert (dry["to_do"], dry["status"]) == (3, {"missing": 3, "done": 1})
+    assert "3 missing" in run("sweep", "study.toml", "--dry-run").stdout.replace("  ", " ")
+    text = run("sweep", "study.toml", "--workers", "2").output
+    assert "4/4: 3 done" in text
+    rows = json.loads(run("runs", "ls", "--json").stdout)
+    assert len(rows) == 4
+    assert {row["temperature"] for row in rows} == {1.0, 2.0}
+    assert isinstance(rows[0]["curves"]["val_accuracy"], list)
+    table = run("runs", "ls", "runs.db", "--where", "temperature=2").stdout
+    assert "2 runs: 2 done" in table
+    key = rows[0]["key"]
+    assert key[:8] in run("runs", "ls").stdout
+    shown = json.loads(run("runs", "show", key[:10], "--json").stdout)
+    assert shown["key"] == key
+    assert "val_accuracy" in run("runs", "show", key).stdout
+    assert "4 runs" in run("runs", "export", "out.csv").stdout
+    assert Path("out.csv").read_text().count("digits") >= 4
+    assert "4 added" in run("runs", "merge", "runs.db", "--into", "all.db").stdout
+
+
+def test_a_dry_run_without_the_data_still_counts(run, tmp_path):
+    Path("study.toml").write_text(STUDY.replace('"digits"', '"cifar10"'))
+    result = run("sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path))
+    assert "4 runs" in result.stdout
+    assert "no estimate" in result.stdout
+    assert "cifar10" in result.stdout
+
+
+def test_failed_runs_make_the_command_fail(run, monkeypatch):
+    import tstar.sweep.execute as module
+
+    def broken(job, data):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(module, "_execute", broken)
+    result = run("sweep", "study.toml", code=1)
+    assert "4 failed" in result.output
+    assert "--status failed" in result.output
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sweep", "none.toml"], "could not be read"),
+        (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
+        (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
+        (["runs", "ls", "none.db"], "does not exist"),
+        (["runs", "show", "abc", "--store", "none.db"], "does not exist"),
+        (["runs", "ls", "--status", "finished"], "Unknown status"),
+        (["runs", "ls", "--where", "modle=mlp"], "did you mean 'model'"),
+        (["runs", "ls", "--where", "model"], "COLUMN=VALUE"),
+        (["runs", "ls", "--where", "lr=fast"], "must be a number"),
+        (["runs", "merge", "none.db", "--into", "all.db"], "does not exist"),
+        (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
+        (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),
+    ],
+)
+def test_errors_say_what_to_do(run, words, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        run(*words)
+
+
+def test_check_prints_a_table_and_a_sentence(run):
+    words = [
+        "check",
+        "--model",
+        "mlp",
+        "--features",
+        "8",
+        "--data",
+        "digits",
+        "--temperatures",
+        "1,4",
+    ]
+    result = run(*words, "--seeds", "1", "--budget", "4")
+    assert "← peak" in result.stdout
+    assert "The formula points at T =" in result.stdout
+
+
+@pytest.mark.parametrize("words", [["sweep"], ["runs", "ls"], ["runs", "merge"], ["check"]])
+def test_help_has_an_example(run, words):
+    assert "Example: tstar" in run(*words, "--help").stdout

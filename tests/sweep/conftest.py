@@ -1,0 +1,62 @@
+"""A study of a few tiny runs on digits, and an engine without processes."""
+
+import pytest
+
+from tstar.sweep.execute import Job, Outcome, execute
+from tstar.sweep.study import Study, parse_study
+
+STUDY = """
+csg = false
+[training]
+epochs = 2
+batch_size = 128
+[[grid]]
+dataset = "digits"
+model = "mlp"
+num_features = [8, 16]
+norm = ["batch", "none"]
+temperature = [1, 4]
+seeds = 2
+"""
+
+
+class InlineEngine:
+    """Runs in this process, one after the other; ``lose`` makes the first runs vanish."""
+
+    def __init__(self, slots: int = 1, lose: int = 0) -> None:
+        self.slots, self.lose, self.closed = slots, lose, False
+        self.jobs: list[Job] = []
+        self.executed: list[str] = []
+
+    def submit(self, job: Job) -> None:
+        assert len(self.jobs) < self.slots
+        self.jobs.append(job)
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        job = self.jobs.pop(0)
+        self.executed.append(job.spec.key)
+        if self.lose > 0:
+            self.lose -= 1
+            return [Outcome(job.spec.key, "failed", {"error": "gone"}, lost=True)]
+        return [execute(job)]
+
+    def close(self) -> None:
+        self.closed = True
+        self.jobs.clear()
+
+
+@pytest.fixture
+def study() -> Study:
+    return parse_study(STUDY, "tiny")
+
+
+@pytest.fixture
+def study_file(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def inline():
+    return InlineEngine

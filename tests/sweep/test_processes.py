@@ -1,0 +1,269 @@
+"""Real processes: killed parents, killed workers, two sweeps at once, the same numbers everywhere."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tstar.sweep as sweeping
+from tstar.sweep.engine import LocalEngine
+from tstar.sweep.execute import Job
+from tstar.sweep.plan import make_plan
+from tstar.sweep.run import run_sweep
+from tstar.sweep.store import Store
+from tstar.sweep.study import parse_study
+
+pytestmark = pytest.mark.slow
+
+LONGER = """
+csg = false
+[training]
+epochs = 12
+[[grid]]
+dataset = "digits"
+model = "mlp"
+num_features = 16
+temperature = [1, 2, 4, 8, 16, 32]
+seeds = 2
+"""
+RESULTS = ("val_accuracy", "test_accuracy", "nll", "ece", "train_loss", "curves")
+
+
+def start(study: Path, store: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(store), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(condition, seconds: float = 120.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def done(store: Path) -> dict[str, tuple]:
+    """The finished runs, with what a repetition would change."""
+    if not store.exists():
+        return {}
+    db = sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=30)
+    try:
+        rows = db.execute(
+            "SELECT key, finished, attempts, test_accuracy FROM runs WHERE status = 'done'"
+        )
+        return {row[0]: tuple(row[1:]) for row in rows}
+    except sqlite3.OperationalError:  # the table is not there yet
+        return {}
+    finally:
+        db.close()
+
+
+def _wait_for_more(process: subprocess.Popen[str], store: Path, count: int) -> None:
+    assert wait_for(lambda: len(done(store)) > count or process.poll() is not None)
+
+
+def children(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def longer(tmp_path):
+    path = tmp_path / "longer.toml"
+    path.write_text(LONGER)
+    return path
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_killed_at_any_moment_a_sweep_goes_on_where_it_was(longer, tmp_path):
+    store, total = tmp_path / "runs.db", len(parse_study(LONGER))
+    kept: dict[str, tuple] = {}
+    for kill in range(3):
+        process = start(longer, store, "--workers", "2")
+        _wait_for_more(process, store, len(kept) + kill)
+        workers = children(process.pid)
+        process.kill()
+        process.communicate()
+        assert wait_for(lambda w=workers: not any(map(alive, w)), 20), (
+            "workers outlived their parent"
+        )
+        now = done(store)
+        assert all(now[key] == kept[key] for key in kept), "a finished run was touched"
+        assert len(now) > len(kept)
+        kept = now
+    assert len(kept) < total, "the sweep ended before it could be killed: make it longer"
+    process = start(longer, store, "--workers", "2")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    final = done(store)
+    assert len(final) == total
+    assert all(final[key] == kept[key] for key in kept)
+    # Each kill costs at most the runs under way.
+    assert sum(row[1] - 1 for row in final.values()) <= 3 * 2
+    check = sqlite3.connect(store)
+    assert check.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    check.close()
+
+
+def test_two_sweeps_on_one_store_share_the_work(longer, tmp_path):
+    store = tmp_path / "runs.db"
+    both = [start(longer, store, "--workers", "1") for _ in range(2)]
+    outputs = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    rows = done(store)
+    assert len(rows) == len(parse_study(LONGER))
+    assert {row[1] for row in rows.values()} == {1}, "a run was done twice"
+    with Store(store) as opened:
+        assert len({row["pid"] for row in opened.rows()}) == 2
+
+
+def test_ctrl_c_is_clean(longer, tmp_path):
+    store = tmp_path / "runs.db"
+    process = start(longer, store, "--workers", "2")
+    assert wait_for(lambda: len(done(store)) >= 2)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "goes on from there" in output
+    assert "Traceback" not in output
+    with Store(store) as opened:
+        assert {row["status"] for row in opened.rows()} == {"done"}
+
+
+def test_a_killed_worker_costs_one_attempt_of_one_run(tmp_path):
+    study = parse_study(LONGER.replace("epochs = 12", "epochs = 30"))
+    engine = LocalEngine(2, "cpu")
+    killed = []
+
+    def kill_once(tally) -> None:
+        busy = [w for w in engine._workers if w is not None and not w.free]
+        if not killed and tally.done >= 2 and busy:
+            os.kill(busy[0].process.pid, signal.SIGKILL)
+            killed.append(busy[0].key)
+
+    with Store(tmp_path / "runs.db", create=True) as store:
+        tally = run_sweep(make_plan(study, store), store, engine, update=kill_once)
+        rows = {row["key"]: row for row in store.rows()}
+    assert (tally.done, tally.failed, tally.retried) == (len(study), 0, 1)
+    assert {key for key, row in rows.items() if row["attempts"] > 1} == set(killed)
+
+
+def test_the_numbers_do_not_depend_on_the_engine_or_its_workers(study, tmp_path, inline):
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with Store(tmp_path / "inline.db", create=True) as store:
+            run_sweep(make_plan(study, store), store, inline())
+    finally:
+        torch.set_num_threads(threads)
+    tables = [{row["key"]: row for row in Store(tmp_path / "inline.db").rows()}]
+    for workers in (1, 2):
+        path = tmp_path / f"{workers}.db"
+        sweeping.sweep(study, path, workers=workers, device="cpu")
+        tables.append({row["key"]: row for row in Store(path).rows()})
+    for key, row in tables[0].items():
+        for other in tables[1:]:
+            assert all(row[name] == other[key][name] for name in RESULTS)
+
+
+def test_an_idle_worker_that_died_is_replaced(study):
+    engine = LocalEngine(1, "cpu")
+    try:
+        plan = make_plan(study, None)
+        engine.submit(Job(plan.specs[0]))
+        (first,) = _collect(engine)
+        assert first.status == "done"
+        engine._workers[0].process.kill()
+        engine._workers[0].process.join()
+        engine.submit(Job(plan.specs[1]))
+        (lost,) = _collect(engine)
+        assert lost.lost
+        engine.submit(Job(plan.specs[1]))
+        (second,) = _collect(engine)
+        assert second.status == "done"
+    finally:
+        engine.close()
+
+
+def _collect(engine):
+    for _ in range(600):
+        outcomes = engine.collect(0.2)
+        if outcomes:
+            return outcomes
+    raise AssertionError("nothing ended")
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_ray_with_two_workers_of_which_one_is_killed(tmp_path, monkeypatch, inline):
+    ray = pytest.importorskip("ray")
+    from tstar.sweep.ray_engine import RayEngine
+
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    study = parse_study(LONGER.replace("epochs = 12", "epochs = 30"))
+    killed = []
+
+    def workers() -> list[int]:
+        """Processes of Ray that are at a run right now; Ray puts the task's name into their title."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                title = (entry / "cmdline").read_bytes()
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if title.startswith(b"ray::_remote") and _descends(parent):
+                found.append(int(entry.name))
+        return found
+
+    def kill_once(tally) -> None:
+        busy = workers()
+        if not killed and tally.done >= 2 and busy:
+            os.kill(busy[0], signal.SIGKILL)
+            killed.append(busy[0])
+
+    try:
+        engine = RayEngine(2)
+        assert engine.slots == 2
+        with Store(tmp_path / "ray.db", create=True) as store:
+            tally = run_sweep(make_plan(study, store), store, engine, update=kill_once)
+            rows = {row["key"]: row for row in store.rows()}
+    finally:
+        ray.shutdown()
+    assert len(killed) == 1
+    assert (tally.done, tally.failed) == (len(study), 0)
+    with Store(tmp_path / "inline.db", create=True) as store:
+        plan = make_plan(study, store)
+        run_sweep(plan, store, inline(), max_runs=2)
+        for row in store.rows():
+            assert all(row[name] == rows[row["key"]][name] for name in RESULTS)
+
+
+def _descends(pid: int) -> bool:
+    """Whether a process is a descendant of this one, so that nobody else's is killed."""
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False

@@ -1,0 +1,255 @@
+"""The store: claims, results, what happens on a bad disk, and what is never lost."""
+
+import multiprocessing
+import os
+import sqlite3
+import time
+
+import pytest
+
+from tstar.errors import TstarError
+from tstar.sweep.store import COLUMNS, SCHEMA, Store
+from tstar.sweep.transfer import export, load_runs, merge
+
+
+@pytest.fixture
+def specs(study):
+    return study.specs
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.db"
+
+
+def finish(store, spec, accuracy=0.5, status="done"):
+    assert store.claim(spec)
+    assert store.finish(spec.key, status, {"val_accuracy": accuracy, "curves": {"a": [1.0]}})
+
+
+def test_a_claim_is_exclusive_and_a_result_final(path, specs):
+    with Store(path, create=True) as mine, Store(path, create=True) as yours:
+        assert mine.claim(specs[0])
+        assert not yours.claim(specs[0])
+        assert yours.claim(specs[1])
+        assert mine.finish(specs[0].key, "done", {"val_accuracy": 0.5})
+        assert not mine.claim(specs[0])
+        assert not yours.claim(specs[0])
+        assert not yours.finish(specs[0].key, "done", {"val_accuracy": 0.9})
+        assert yours.get(specs[0].key)["val_accuracy"] == 0.5
+
+
+def test_the_spec_is_in_the_columns(path, specs):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        row = store.get(specs[0].key)
+    for name, value in specs[0].to_dict().items():
+        if name in COLUMNS:
+            assert row[name] == value, name
+    assert (row["status"], row["attempts"], row["pid"]) == ("running", 1, os.getpid())
+
+
+def test_every_field_of_a_spec_has_a_column(specs):
+    assert set(specs[0].to_dict()) <= set(COLUMNS)
+
+
+def test_a_claim_without_a_heartbeat_is_taken_over_and_its_result_refused(path, specs):
+    with Store(path, create=True, lease=0.3) as slow, Store(path, lease=0.3) as other:
+        assert slow.claim(specs[0])
+        assert not other.claim(specs[0])
+        time.sleep(0.2)
+        slow.beat()
+        time.sleep(0.2)
+        assert not other.claim(specs[0])  # the heartbeat kept it
+        time.sleep(0.2)
+        assert other.claim(specs[0])
+        assert other.get(specs[0].key)["attempts"] == 2
+        assert not slow.finish(specs[0].key, "done", {"val_accuracy": 0.1})
+        assert other.finish(specs[0].key, "done", {"val_accuracy": 0.2})
+        assert other.get(specs[0].key)["val_accuracy"] == 0.2
+
+
+def _claim_and_die(path, spec):
+    store = Store(path, create=True)
+    assert store.claim(spec)
+    os._exit(9)
+
+
+def test_the_claim_of_a_dead_process_of_this_host_is_taken_at_once(path, specs):
+    process = multiprocessing.get_context("fork").Process(
+        target=_claim_and_die, args=(path, specs[0])
+    )
+    process.start()
+    process.join()
+    with Store(path, lease=1e6) as store:
+        assert store.get(specs[0].key)["status"] == "running"
+        assert store.claim(specs[0])
+
+
+def test_the_claim_of_another_host_waits_for_the_lease(path, specs):
+    with Store(path, create=True) as far, Store(path, create=True, lease=1e6) as near:
+        far.host, far.pid = "elsewhere", 2**22 + 1  # no such process here, but it is not our host
+        assert far.claim(specs[0])
+        assert not near.claim(specs[0])
+        near.lease = 0.0
+        assert near.claim(specs[0])
+
+
+def test_failed_runs_are_tried_again_unless_told_otherwise(path, specs):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        store.finish(specs[0].key, "failed", {"error": "no"})
+        assert not store.claim(specs[0], retry_failed=False)
+        assert store.claim(specs[0])
+        row = store.get(specs[0].key)
+        assert (row["attempts"], row["error"]) == (2, None)
+
+
+def test_release_gives_back_what_is_under_way_and_nothing_else(path, specs):
+    with Store(path, create=True) as store, Store(path) as other:
+        finish(store, specs[0])
+        store.claim(specs[1])
+        other.claim(specs[2])
+        store.release()
+        assert {row["key"]: row["status"] for row in store.rows()} == {
+            specs[0].key: "done",
+            specs[2].key: "running",
+        }
+
+
+def test_a_newer_store_is_refused_and_left_alone(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(TstarError, match="newer version"):
+        Store(path, create=True)
+    assert path.read_bytes() == before
+
+
+def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, and long enough to be read as one " * 20)
+    with pytest.raises(TstarError, match="not a store of tstar"):
+        Store(text, create=True)
+    assert text.read_text().startswith("not a database")
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE runs_of_mine (x)")
+    db.close()
+    with pytest.raises(TstarError, match="another SQLite file"):
+        Store(other, create=True)
+    with pytest.raises(TstarError, match="does not exist"):
+        Store(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+    with pytest.raises(TstarError, match="folder must exist"):
+        Store(tmp_path / "no" / "folder.db", create=True)
+
+
+def test_a_full_disk_is_said_and_nothing_stored_is_lost(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store.claim(specs[1])
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(
+            TstarError, match=r"full.*free some space.*Nothing that was stored is lost"
+        ):
+            store.finish(specs[1].key, "done", {"curves": {"loss": [0.123456789] * 10_000}})
+        with pytest.raises(TstarError, match="full"):
+            [store.claim(spec) for spec in specs[2:]]
+        store._db.execute("PRAGMA max_page_count = 1000000")
+        assert store.finish(specs[1].key, "done", {"val_accuracy": 0.25})
+    with Store(path) as store:
+        assert store.get(specs[0].key)["val_accuracy"] == 0.5
+        assert store.get(specs[1].key)["val_accuracy"] == 0.25
+
+
+def test_a_read_only_store_is_said(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute("PRAGMA query_only = ON")
+        with pytest.raises(TstarError, match="read-only; choose a writable --store"):
+            store.claim(specs[1])
+        assert store.get(specs[0].key)["status"] == "done"
+
+
+def test_weights_are_written_whole_or_not_at_all(path, monkeypatch):
+    from pathlib import Path
+
+    with Store(path, create=True) as store:
+        store.save_weights("k", b"abc")
+        assert store.weights_path("k").read_bytes() == b"abc"
+
+        def full(self, content):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_bytes", full)
+        with pytest.raises(TstarError, match="No space left"):
+            store.save_weights("k", b"other")
+    assert store.weights_path("k").read_bytes() == b"abc"
+
+
+def test_one_run_is_found_by_how_its_key_starts(path, specs):
+    with Store(path, create=True) as store:
+        for spec in specs:
+            finish(store, spec)
+        assert store.find(specs[0].key)["key"] == specs[0].key
+        with pytest.raises(TstarError, match="but 16 do"):
+            store.find("")
+        with pytest.raises(TstarError, match="but 0 do"):
+            store.find("%")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_holds_what_the_store_holds(path, specs, tmp_path, ending):
+    pd = pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:4]):
+            finish(store, spec, number / 7)
+        store.claim(specs[4])  # under way: not exported
+        assert export(store, tmp_path / f"x.{ending}") == 4
+    table, direct = load_runs(tmp_path / f"x.{ending}"), load_runs(path)
+    assert list(table["key"]) == [spec.key for spec in specs[:4]]
+    assert list(table["val_accuracy"]) == [number / 7 for number in range(4)]
+    pd.testing.assert_frame_equal(table, direct, check_dtype=ending == "parquet")
+    assert "pid" not in table.columns
+
+
+def test_an_export_to_an_unknown_format_is_refused(path, specs, tmp_path):
+    with Store(path, create=True) as store, pytest.raises(TstarError, match=r"\.parquet or \.csv"):
+        export(store, tmp_path / "x.xlsx")
+
+
+def test_merging_prefers_results_and_reports_differences(tmp_path, specs):
+    a, b, into = (tmp_path / name for name in ("a.db", "b.db", "into.db"))
+    with Store(a, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], status="failed")
+        finish(store, specs[2], 0.3)
+        store.save_weights(specs[0].key, b"weights")
+    with Store(b, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], 0.2)
+        finish(store, specs[2], 0.4)
+        store.claim(specs[3])
+    done = merge([a, b], into)
+    assert (done.added, done.replaced, done.kept) == (3, 1, 2)
+    assert done.differing == (specs[2].key,)
+    with Store(into) as store:
+        rows = {row["key"]: (row["status"], row["val_accuracy"]) for row in store.rows()}
+        assert store.weights_path(specs[0].key).read_bytes() == b"weights"
+    assert rows == {
+        specs[0].key: ("done", 0.1),
+        specs[1].key: ("done", 0.2),
+        specs[2].key: ("done", 0.3),
+    }
+    with pytest.raises(TstarError, match="into itself"):
+        merge([a], a)
+    with pytest.raises(TstarError, match="does not exist"):
+        merge([tmp_path / "none.db"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()

@@ -1,0 +1,167 @@
+"""From TOML to runs: the grid is the product, and errors name the field, the line, what is allowed."""
+
+import re
+
+import pytest
+
+from tstar.errors import TstarError
+from tstar.sweep.study import load_study, parse_study
+
+GOOD = """name = "s"
+
+[training]
+epochs = 3
+
+[[grid]]
+dataset = "digits"
+model = ["resnet10", "vgg9"]
+num_features = [16, 32]
+norm = ["batch", "none"]
+temperature = [1, 2.5]
+seed = [0, 7]
+
+[[grid]]
+dataset = "digits"
+model = "resnet10"
+method = ["insert-ln", "kd"]
+lr = [0.1, 0.01]
+
+[options.kd]
+tau = 2
+"""
+
+
+def test_the_grid_is_the_product():
+    study = parse_study(GOOD)
+    assert len(study) == 2 * 2 * 2 * 2 * 2 + 2 * 2
+    fixed = {
+        (s.model, s.num_features, s.norm, s.temperature, s.seed)
+        for s in study.specs
+        if s.method == "fixed"
+    }
+    assert fixed == {
+        (m, w, n, T, seed)
+        for m in ("resnet10", "vgg9")
+        for w in (16, 32)
+        for n in ("batch", "none")
+        for T in (1.0, 2.5)
+        for seed in (0, 7)
+    }
+    assert all(s.config.epochs == 3 for s in study.specs)
+    assert {s.options for s in study.specs if s.method == "kd"} == {'{"tau": 2}'}
+    assert {s.options for s in study.specs if s.method != "kd"} == {"{}"}
+
+
+def test_keys_are_unique_and_depend_on_content_alone():
+    study = parse_study(GOOD)
+    keys = [s.key for s in study.specs]
+    assert len(set(keys)) == len(keys)
+    lines = GOOD.split("\n")
+    swapped = [*lines[:6], *reversed(lines[6:12]), *lines[12:]]
+    shuffled = "\n".join(swapped).replace('["resnet10", "vgg9"]', '["vgg9", "resnet10"]')
+    assert {s.key for s in parse_study(shuffled).specs} == set(keys)
+
+
+def test_overlapping_grids_give_each_run_once():
+    twice = (
+        GOOD + '[[grid]]\ndataset = "digits"\nmodel = "vgg9"\nnum_features = 16\ntemperature = 1\n'
+    )
+    assert len(parse_study(twice)) == len(parse_study(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("lr", 0.2), ("epochs", 4), ("weight_decay", 0.0), ("val_fraction", 0.0), ("amp", "true")],
+)
+def test_whatever_affects_the_result_changes_the_key(field, value):
+    base = parse_study('[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1').specs[0]
+    other = parse_study(
+        f'[training]\n{field} = {value}\n[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1'
+    ).specs[0]
+    assert base.key != other.key
+
+
+def test_what_does_not_affect_the_result_does_not_change_the_key():
+    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\n'
+    steps = parse_study("[training]\nsteps = 9\nepochs = 3\n" + grid).specs[0]
+    assert steps.key == parse_study("[training]\nsteps = 9\n" + grid).specs[0].key
+    adam = '[training]\noptimizer = "adamw"\n'
+    assert (
+        parse_study(adam + grid).specs[0].key
+        == parse_study(adam + "momentum = 0.5\n" + grid).specs[0].key
+    )
+
+
+def test_seeds_is_short_for_a_range():
+    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\nseeds = 3'
+    assert sorted(s.seed for s in parse_study(grid).specs) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("epochs = 3", "epoch = 3", 4, "did you mean 'epochs'"),
+        ("epochs = 3", "epochs = 'three'", 4, "whole number"),
+        ("epochs = 3", "epochs = [3, 4]", 4, "put it into [[grid]]"),
+        ("num_features = [16, 32]", "num_feature = [16]", 9, "did you mean 'num_features'"),
+        ("num_features = [16, 32]", "num_features = [16, 'a']", 9, "whole number, got 'a'"),
+        ("num_features = [16, 32]", "num_features = [0]", 9, "at least 1"),
+        ("num_features = [16, 32]", "num_features = []", 9, "must not be an empty list"),
+        ('norm = ["batch", "none"]', 'norm = ["btach"]', 10, "did you mean 'batch'"),
+        ("temperature = [1, 2.5]", "temperature = [1, 0]", 11, "temperature > 0"),
+        ("lr = [0.1, 0.01]", "lr = [0.1, -1]", 18, "lr > 0"),
+        ("lr = [0.1, 0.01]", "temperature = 2", 18, 'belong to method = "fixed"'),
+        ('name = "s"', 'nam = "s"', 1, "did you mean 'name'"),
+        ('name = "s"', "name = 3", 1, "a string"),
+        (
+            'dataset = "digits"\nmodel = "r',
+            'dataset = "/home/me/x.npz"\nmodel = "r',
+            15,
+            "--data-root",
+        ),
+        ('dataset = "digits"\nmodel = "r', 'dataset = "../x.npz"\nmodel = "r', 15, "data root"),
+        ('dataset = "digits"\nmodel = "r', 'model = "r', 14, "dataset must be given"),
+    ],
+)
+def test_errors_name_the_line(old, new, line, message):
+    assert old in GOOD
+    with pytest.raises(TstarError, match=re.escape(message)) as caught:
+        parse_study(GOOD.replace(old, new, 1), "mine")
+    assert str(caught.value).startswith(f"mine, line {line}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is empty"),
+        ("[training]\nepochs = 3", "it is empty"),
+        ("grid = 3", "must be tables"),
+        ("[[grid]\n", "TOML"),
+        ('[[grid]]\ndataset = "digits"\nmodel = "mlp"', "temperature or method must be given"),
+        ('[[grid]]\ndataset="d"\nmodel="m"\ntemperature=1\nseeds=2\nseed=1', "not both"),
+        (
+            '[[grid]]\ndataset="d"\nmodel="m"\ntemperature=1\nscenario="finetune"',
+            "weights must be given",
+        ),
+    ],
+)
+def test_malformed_studies(text, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        parse_study(text)
+
+
+def test_a_syntax_error_names_the_line():
+    with pytest.raises(TstarError, match="line 4"):
+        parse_study(GOOD.replace("epochs = 3", "epochs = "))
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(TstarError, match="could not be read"):
+        load_study(tmp_path / "none.toml")
+
+
+def test_a_spec_survives_its_own_description():
+    from tstar.sweep.spec import Spec
+
+    for spec in parse_study(GOOD).specs:
+        assert Spec.from_dict(spec.to_dict()) == spec

@@ -1,0 +1,167 @@
+"""``tstar.check``: it finds a planted peak, fits its budget, and changes nothing of the caller's."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tstar.checking
+from tstar.checking import check
+from tstar.checking_data import as_task
+from tstar.data import load
+from tstar.errors import TstarError
+from tstar.training import Config, Result
+
+QUICK = Config(epochs=2, batch_size=64)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load("digits").subset(500, 100)
+
+
+def make_model() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Training replaced by a curve that is known: accuracy peaks at T = 8, noise by the seed."""
+    seen = []
+
+    def train(model, task, config, *, seed):
+        heads = [m for m in model.modules() if isinstance(m, tstar.TemperedHead)]
+        T = float(heads[0].temperature) if heads else None
+        seen.append((T, seed, model[1].weight.detach().clone()))
+        accuracy = 0.5 if T is None else 0.9 - 0.05 * abs(np.log2(T) - 3) + 0.001 * seed
+        return Result("done", val_accuracy=accuracy, test_accuracy=accuracy - 0.01)
+
+    monkeypatch.setattr(tstar.checking, "train", train)
+    return seen
+
+
+def test_it_reports_the_peak_and_the_formula(digits, planted):
+    result = check(make_model, digits, temperatures=[32, 1, 8, 2], seeds=3, config=QUICK)
+    assert result.best.temperature == 8
+    assert [row.temperature for row in result.rows] == [None, 1, 2, 8, 32]
+    assert result.best.test_accuracy == pytest.approx(0.89 + 0.001)
+    assert result.best.error == pytest.approx(0.001 / np.sqrt(3))
+    assert result.advice.num_features == 16
+    assert result.formula.temperature == 8 or result.formula.temperature == 2
+    text = str(result)
+    assert "← peak" in text
+    assert "← formula" in text
+    assert f"{result.advice.temperature:.3g}" in result.sentence
+    assert json.loads(json.dumps(result.to_dict()))["best_temperature"] == 8
+
+
+def test_every_temperature_of_a_seed_starts_from_the_same_weights(digits, planted):
+    check(make_model, digits, temperatures=[1, 4], seeds=2, config=QUICK)
+    by_seed = {seed: [w for _, s, w in planted if s == seed] for seed in (0, 1)}
+    for weights in by_seed.values():
+        assert len(weights) == 3
+        assert all(torch.equal(w, weights[0]) for w in weights)
+    assert not torch.equal(by_seed[0][0], by_seed[1][0])
+
+
+def test_the_default_grid_surrounds_the_formula(digits, planted):
+    result = check(make_model, digits, seeds=1, config=QUICK)
+    T = result.advice.temperature
+    grid = {row.temperature for row in result.rows[1:]}
+    assert grid == {1.0, T / 4, T / 2, T, 2 * T, 4 * T}
+    assert result.formula.temperature == T
+
+
+def test_diverged_trainings_count_as_nothing_right(digits, monkeypatch):
+    monkeypatch.setattr(tstar.checking, "train", lambda *_, **__: Result("diverged"))
+    result = check(make_model, digits, temperatures=[1], seeds=2, config=QUICK)
+    assert (result.rows[1].test_accuracy, result.rows[1].diverged) == (0.0, 2)
+    assert "2 diverged" in str(result)
+
+
+def test_the_budget_sets_the_length(digits, planted, monkeypatch):
+    monkeypatch.setattr(tstar.checking, "step_seconds", lambda *_: 0.01)
+    long = Config(epochs=200, batch_size=64)
+    few = check(make_model, digits, temperatures=[1, 2], seeds=1, budget=10, config=long)
+    many = check(make_model, digits, temperatures=[1, 2], seeds=1, budget=20, config=long)
+    assert 100 < few.steps < 334
+    assert many.steps > 1.8 * few.steps
+    capped = check(make_model, digits, temperatures=[1], seeds=1, budget=1e6, config=QUICK)
+    assert capped.steps == 2 * 8
+    with pytest.raises(TstarError, match="budget must allow at least 20 steps") as caught:
+        check(make_model, digits, temperatures=[1, 2], seeds=1, budget=0.2, config=long)
+    enough = float(re.search(r"budget=(\d+)", str(caught.value))[1])
+    check(make_model, digits, temperatures=[1, 2], seeds=1, budget=enough, config=long)
+
+
+def test_a_real_check_runs_and_draws(digits, tmp_path):
+    pytest.importorskip("matplotlib")
+    state = torch.get_rng_state()
+    result = check(make_model, digits, temperatures=[1, 4], seeds=1, budget=60, config=QUICK)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(row.test_accuracy > 0.15 for row in result.rows)
+    result.plot(tmp_path / "check.svg")
+    assert "<svg" in (tmp_path / "check.svg").read_text()
+    with pytest.raises(TstarError, match="could not be written"):
+        result.plot(tmp_path / "none" / "check.svg")
+
+
+def test_data_in_every_form_are_the_same_task(digits):
+    pairs = [(x.float() / 255, int(y)) for x, y in zip(digits.x_train, digits.y_train, strict=True)]
+    arrays = (digits.x_train.float().numpy() / 255, digits.y_train.numpy())
+    tasks = [
+        as_task(pairs),
+        as_task(arrays),
+        as_task((digits.x_train.float() / 255, digits.y_train)),
+    ]
+    for task in tasks:
+        assert (task.domain, task.num_classes, task.raw) == ("image", 10, False)
+        assert torch.equal(task.x_train, tasks[0].x_train)
+        assert torch.equal(task.y_test, tasks[0].y_test)
+        assert len(task.y_train) + len(task.y_test) == 500
+    assert as_task((digits.x_train, digits.y_train)).raw
+    assert as_task(digits).x_test is digits.x_test
+    assert as_task("digits").name == "digits"
+    words = as_task((np.random.default_rng(0).random((20, 3)), np.array(["a", "b"] * 10)))
+    assert (words.domain, words.num_classes) == ("vector", 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (42, "data must be"),
+        ([(torch.zeros(1, 8, 8), "cat")], "integer label"),
+        ([torch.zeros(3)], "pairs"),
+        ([(torch.zeros(3), 0), (torch.zeros(4), 1)], "one shape"),
+        ((torch.zeros(5), torch.zeros(5)), "N×C×H×W"),
+        ((torch.zeros(5, 2), torch.zeros(4)), "One label a sample"),
+        ((torch.full((4, 2), torch.nan), torch.arange(4)), "finite"),
+        ((torch.zeros(4, 2), torch.zeros(4)), "two classes"),
+    ],
+)
+def test_bad_data_are_refused(data, message):
+    with pytest.raises(TstarError, match=message):
+        as_task(data)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperatures": []}, "temperatures must be positive"),
+        ({"temperatures": [1, -2]}, "temperatures must be positive"),
+        ({"seeds": 0}, "seeds must be"),
+    ],
+)
+def test_bad_options_are_refused(digits, options, message):
+    with pytest.raises(TstarError, match=message):
+        check(make_model, digits, config=QUICK, **options)
+
+
+def test_a_model_of_other_classes_or_no_model_is_refused(digits):
+    with pytest.raises(TstarError, match="one output for each of the data's 10 classes"):
+        check(lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 7)), digits, config=QUICK)
+    with pytest.raises(TstarError, match=r"must return a torch\.nn\.Module"):
+        check(lambda: None, digits, config=QUICK)
