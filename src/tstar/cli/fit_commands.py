@@ -1,0 +1,189 @@
+"""``tstar fit`` and ``tstar paper``: coefficients from your runs, and the paper's tables beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tstar.cli.app import RESEARCH, app
+from tstar.errors import TstarError, require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Metric = Annotated[str, typer.Option(help="val, or test as in the paper.")]
+
+
+@app.command(rich_help_panel=RESEARCH)
+def fit(
+    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    correction: Annotated[str, typer.Option(help="none, csg, cn or csgcn.")] = "csgcn",
+    metric: Metric = "val",
+    average: Annotated[str, typer.Option(help="Of the seeds: mean or median.")] = "mean",
+    interpolation: Annotated[str, typer.Option(help="Linear in T or in lnT.")] = "T",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save the coefficients as JSON.")
+    ] = None,
+    per_environment: Annotated[
+        bool, typer.Option("--per-environment", help="One fit for each model and data set.")
+    ] = False,
+    cross_validate: Annotated[
+        bool, typer.Option("--cross-validate", help="All corrections, leaving one data set out.")
+    ] = False,
+    alternatives: Annotated[
+        bool, typer.Option("--alternatives", help="The paper's fit against fits in ln T.")
+    ] = False,
+    bootstrap: Annotated[int, typer.Option(help="Refits for each interval; 0 for none.")] = 40,
+    restarts: Annotated[int, typer.Option(help="Independent runs of the optimiser.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the optimiser and the bootstrap.")] = 0,
+    skip: Annotated[bool, typer.Option("--skip", help="Leave out unusable conditions.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fit the temperature formula's coefficients to your runs.
+
+    Example: tstar fit runs.db --correction csgcn -o coefficients.json
+    """
+    require("scipy", "fit")
+    from tstar import fitting
+
+    common: dict[str, Any] = {
+        "metric": metric,
+        "average": average,
+        "restarts": restarts,
+        "seed": seed,
+        "skip": skip,
+    }
+    chosen = [per_environment, cross_validate, alternatives]
+    if sum(chosen) > 1 or (any(chosen) and output is not None):
+        raise TstarError(
+            "One of --per-environment, --cross-validate, --alternatives and -o must be chosen at a time; "
+            "leave the others out."
+        )
+    with Console(stderr=True).status("fitting…"):
+        if per_environment:
+            table = fitting.per_environment(runs, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            title = "α and β of each environment, accuracy in %"
+        elif cross_validate:
+            table = fitting.correction_table(runs, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            title = "Accuracy in % on each data set, left out of the fit (CO) or not (GO)"
+        elif alternatives:
+            table = fitting.alternatives(runs, correction, **common)
+            title = "Cross-validated mean regret, judged by two interpolations"
+        else:
+            result = fitting.fit(
+                runs,
+                correction,
+                interpolation=interpolation,  # type: ignore[arg-type]
+                bootstrap=bootstrap,
+                **common,
+            )
+    if any(chosen):
+        _show(table, title, as_json)
+        return
+    if output is not None:
+        result.save(output)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    console.print(escape(str(result)), highlight=False, soft_wrap=True)
+    if output is not None:
+        console.print(f"saved: {escape(str(output))}", highlight=False, soft_wrap=True)
+
+
+@app.command(rich_help_panel=RESEARCH)
+def paper(
+    table: Annotated[
+        str | None, typer.Argument(help="Which table; without it, the list of them.")
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="Your store, to be set beside it.")] = None,
+    metric: Metric = "test",
+    analysis: Annotated[
+        bool, typer.Option("--analysis", help="What the tables say about the variants (Markdown).")
+    ] = False,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="Where the print disagrees with the cells (Markdown).")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a table of the paper, and your own runs beside it.
+
+    Example: tstar paper datasets --runs runs.db
+    """
+    require("pandas", "fit")
+    import tstar.paper as data
+
+    if analysis or checks:
+        from tstar.paper.pages import pages
+
+        typer.echo(pages()["analysis.md" if analysis else "discrepancies.md"])
+        return
+    if table is None:
+        if as_json:
+            typer.echo(json.dumps(data.tables(), indent=2, ensure_ascii=False))
+            return
+        listing = Table(show_header=False, box=None, pad_edge=False)
+        for name, caption in data.tables().items():
+            listing.add_row(f"[bold]{name}[/]", caption)
+        Console().print(listing)
+        return
+    if as_json:
+        from tstar.paper.own_runs import yours
+
+        content: dict[str, Any] = {"paper": _records(data.table(table))}
+        if runs is not None:
+            content["yours"] = _records(yours(table, runs, metric=metric))  # type: ignore[arg-type]
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    from tstar.paper.printing import render
+
+    console = _wide_console()
+    for shown in render(table, runs, metric, plain=not console.is_terminal):  # type: ignore[arg-type]
+        console.print(shown)
+    if table == "transformers":
+        for text in data.table("footnotes")["text"]:
+            console.print(f"csgcn: {text}", highlight=False)
+
+
+def _wide_console() -> Console:
+    """The terminal's own width; wide enough for any table where the output goes to a file."""
+    console = Console()
+    return console if console.is_terminal else Console(width=400)
+
+
+def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
+    notes = frame.attrs.get("notes", [])
+    if as_json:
+        typer.echo(json.dumps({"rows": _records(frame), "notes": notes}, indent=2))
+        return
+    shown = Table(title=title, title_justify="left", pad_edge=False)
+    for column in frame.columns:
+        shown.add_column(
+            str(column), justify="left" if frame[column].dtype.kind not in "fi" else "right"
+        )
+    for row in frame.itertuples(index=False):
+        shown.add_row(*(_cell(value) for value in row))
+    console = _wide_console()
+    console.print(shown)
+    for note in notes:
+        console.print(f"not possible: {escape(note)}", highlight=False)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.4g}"
+    return str(value)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain JSON types, missing values as null."""
+    return [
+        {str(name): None if value != value else value for name, value in row.items()}
+        for row in frame.to_dict(orient="records")
+    ]

@@ -1,0 +1,187 @@
+"""Bootstrap intervals of the coefficients: over seeds, and over conditions.
+
+All replicates are refitted at once. One differential evolution runs on an array of replicates ×
+candidates × coefficients, with fewer candidates than the main search and a warm start: half of the
+candidates lie around the fitted coefficients, half anywhere in the box. A fixed number of
+generations replaces a test of convergence. It mutates random candidates, not the best one, which
+near the fitted coefficients would hold every replicate there and make the intervals too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError
+from tstar.fitting.curves import Average, Curves, curves
+from tstar.fitting.model import Problem
+from tstar.fitting.runs import Condition
+
+Array = NDArray[np.float64]
+Over = Literal["seeds", "conditions"]
+CANDIDATES = 10  # a coefficient
+GENERATIONS = 250
+_CROSSOVER = 0.9
+_SPREAD = 0.02  # of the warm start, in widths of the box
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Percentile interval of each coefficient, and the refits behind it, shape (replicates, p)."""
+
+    over: Over
+    level: float
+    ranges: Mapping[str, tuple[float, float]]
+    replicates: tuple[tuple[float, ...], ...]
+
+
+def intervals(
+    conditions: Sequence[Condition],
+    problem: Problem,
+    theta: Array,
+    bounds: Array,
+    *,
+    replicates: int,
+    seed: int,
+    average: Average = "mean",
+    level: float = 0.95,
+) -> tuple[Interval, ...]:
+    """Intervals over seeds (where some temperature has two) and over conditions.
+
+    Over seeds: at each temperature of each condition the accuracies are drawn again with
+    replacement. With n seeds this understates the variance by (n − 1)/n. Over conditions: whole
+    conditions are drawn again, which also asks how the answer depends on what was studied.
+    """
+    if replicates < 2:
+        raise TstarError(f"bootstrap must be at least 2 replicates, got {replicates}.")
+    if not 0 < level < 1:
+        raise TstarError(f"0 < level < 1 must hold, got level={level}.")
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+    found: list[tuple[Over, Array]] = []
+    if any(len(values) > 1 for c in conditions for values in c.accuracies):
+        drawn = [_redraw(conditions, problem.curves, average, rng) for _ in range(replicates)]
+        weights = np.tile(problem.weights, (replicates, 1))
+        found.append(("seeds", _refit(problem, _stack(drawn), weights, theta, bounds, rng)))
+    weights = np.stack([_weights(problem, rng) for _ in range(replicates)])
+    same = _stack([problem.curves] * replicates)
+    found.append(("conditions", _refit(problem, same, weights, theta, bounds, rng)))
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    return tuple(
+        Interval(
+            over,
+            level,
+            {
+                name: (float(low), float(high))
+                for name, (low, high) in zip(
+                    problem.names, np.quantile(refits, tails, axis=0).T, strict=True
+                )
+            },
+            tuple(tuple(float(x) for x in row) for row in refits),
+        )
+        for over, refits in found
+    )
+
+
+def _redraw(
+    conditions: Sequence[Condition], like: Curves, average: Average, rng: np.random.Generator
+) -> Curves:
+    """Curves through averages of accuracies drawn again with replacement."""
+    reduce = np.mean if average == "mean" else np.median
+    observed = []
+    for c in conditions:
+        drawn = np.empty(len(c.accuracies))
+        counts = np.array([len(values) for values in c.accuracies])
+        for n in np.unique(counts):  # one array for all temperatures with n seeds
+            here = np.flatnonzero(counts == n)
+            values = np.array([c.accuracies[i] for i in here])
+            again = np.take_along_axis(values, rng.integers(0, n, values.shape), axis=1)
+            drawn[here] = reduce(again, axis=1)
+        observed.append(drawn)
+    return curves(conditions, average, like.interpolation, observed)
+
+
+def _weights(problem: Problem, rng: np.random.Generator) -> Array:
+    """How often each condition is drawn, as shares; drawn again if it cannot tell θ apart."""
+    n, p = problem.design.shape
+    for _ in range(100):
+        counts = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
+        scaled = problem.design[counts > 0] / np.linalg.norm(problem.design, axis=0)
+        if np.linalg.matrix_rank(scaled, tol=1e-6) == p:
+            shares: Array = counts / n
+            return shares
+    raise TstarError(
+        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients apart; "
+        "leave the bootstrap out, or add runs."
+    )
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Curves of all replicates on shared nodes: arrays with a leading axis."""
+
+    one: Curves
+    intercept: Array
+    slope: Array
+
+
+def _stack(drawn: Sequence[Curves]) -> _Stack:
+    return _Stack(
+        drawn[0], np.stack([c.intercept for c in drawn]), np.stack([c.slope for c in drawn])
+    )
+
+
+def _accuracy(stack: _Stack, temperatures: Array) -> Array:
+    """As ``Curves.__call__``, for (replicates, candidates, n) with a curve of each replicate's own."""
+    replicates, n, segments = stack.slope.shape
+    x = np.log(temperatures) if stack.one.interpolation == "lnT" else temperatures
+    offset = np.arange(replicates * n).reshape(replicates, 1, n) * segments
+    flat = np.searchsorted(stack.one.nodes, x) + offset
+    values: Array = stack.slope.take(flat) * x + stack.intercept.take(flat)
+    return values
+
+
+def _refit(
+    problem: Problem,
+    stack: _Stack,
+    weights: Array,
+    theta: Array,
+    bounds: Array,
+    rng: np.random.Generator,
+    generations: int = GENERATIONS,
+) -> Array:
+    """Differential evolution (rand/1/bin, dithered) on every replicate at once: (B, p)."""
+    replicates, p = len(weights), len(theta)
+    size = CANDIDATES * p
+    low, high = bounds.T
+
+    def loss(candidates: Array) -> Array:
+        accuracy = _accuracy(stack, problem.temperatures(candidates))
+        negative: Array = -np.einsum("bsn,bn->bs", accuracy, weights)
+        return negative
+
+    population = rng.uniform(low, high, (replicates, size, p))
+    near = theta + rng.normal(0, _SPREAD, (replicates, size // 2, p)) * (high - low)
+    population[:, : size // 2] = np.clip(near, low, high)
+    energy = loss(population)
+    rows = np.arange(replicates)[:, None]
+    for _ in range(generations):
+        base, first, second = (
+            population[rows, index] for index in rng.integers(0, size, (3, replicates, size))
+        )
+        scale = rng.uniform(0.5, 1.0, (replicates, 1, 1))
+        mutant = base + scale * (first - second)
+        keep = rng.random((replicates, size, p)) >= _CROSSOVER
+        keep[rows, np.arange(size), rng.integers(0, p, (replicates, size))] = False
+        trial = np.where(keep, population, mutant)
+        outside = (trial < low) | (trial > high)
+        trial = np.where(outside, rng.uniform(low, high, trial.shape), trial)
+        trial_energy = loss(trial)
+        improved = trial_energy <= energy
+        population = np.where(improved[..., None], trial, population)
+        energy = np.where(improved, trial_energy, energy)
+    best: Array = population[np.arange(replicates), energy.argmin(axis=1)]
+    return best

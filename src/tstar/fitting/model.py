@@ -1,0 +1,182 @@
+"""T = clip(Xθ, ε, 512) and the loss of θ, for a whole population of candidates at once.
+
+Step (ii) and (iii) of the paper: the temperature of each condition from the coefficients
+θ = (α, β[, γ][, δ]), and the sum of the interpolated accuracies, to be maximised. We minimise the
+mean regret instead, mean_c(best_c − accuracy_c(T_c)): it has the same argument, and differential
+evolution's relative tolerance means something near its minimum, while 1 % of an accuracy of 0.8 is
+reached by the first random population.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError, unknown
+from tstar.fitting.curves import Curves
+from tstar.fitting.runs import Condition, listed
+
+Array = NDArray[np.float64]
+CORRECTIONS = {
+    "none": ("alpha", "beta"),
+    "csg": ("alpha", "beta", "gamma"),
+    "cn": ("alpha", "beta", "delta"),
+    "csgcn": ("alpha", "beta", "gamma", "delta"),
+}
+# The bounds of the search. The paper gives none.
+BOUNDS = {
+    "alpha": (0.0, 10.0),
+    "beta": (-100.0, 100.0),
+    "gamma": (-20.0, 20.0),
+    "delta": (-20.0, 20.0),
+}
+# Exponents of the power form; its β is the logarithm of a temperature.
+POWER_BOUNDS = {
+    "alpha": (-2.0, 2.0),
+    "beta": (-10.0, 10.0),
+    "gamma": (-3.0, 3.0),
+    "delta": (-3.0, 3.0),
+}
+Form = Literal["sum", "power"]
+_INPUT = {"alpha": "num_features", "gamma": "csg", "delta": "num_classes"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the optimiser sees: curves, design matrix X (n, p), bounds of the clip, weights (n,).
+
+    ``form`` is ``"sum"``, the paper's T = Xθ, or ``"power"``, the alternative ln T = Xθ with ln M in
+    place of sqrt(M): a product of powers of M, csg and K.
+    """
+
+    curves: Curves
+    design: Array
+    names: tuple[str, ...]
+    minimum: float
+    maximum: float
+    weights: Array
+    form: Form = "sum"
+
+    def temperatures(self, theta: Array) -> Array:
+        """clip(Xθ, minimum, maximum): shape (…, p) → (…, n)."""
+        linear = theta @ self.design.T
+        if self.form == "power":
+            linear = np.exp(np.minimum(linear, math.log(self.maximum)))
+        clipped: Array = np.clip(linear, self.minimum, self.maximum)
+        return clipped
+
+    def regret(self, theta: Array) -> Array:
+        """Regret to the best grid temperature, condition by condition: shape (…, p) → (…, n)."""
+        return self.curves.best - self.curves(self.temperatures(theta))
+
+    def loss(self, theta: Array) -> Array:
+        """Weighted mean regret: shape (…, p) → (…)."""
+        mean: Array = self.regret(theta) @ self.weights
+        return mean
+
+    def columns(self, theta: Array) -> Array:
+        """:meth:`loss` in the layout of SciPy's vectorised solvers: (p, S) → (S,), (p,) → ()."""
+        return self.loss(theta.T)
+
+
+def coefficient_names(correction: str) -> tuple[str, ...]:
+    """Which coefficients a correction fits; ``"base"`` is the published name of ``"none"``."""
+    name = "none" if correction == "base" else correction
+    if name not in CORRECTIONS:
+        raise unknown("correction", correction, CORRECTIONS)
+    return CORRECTIONS[name]
+
+
+def design_matrix(
+    conditions: Sequence[Condition],
+    names: Sequence[str],
+    form: Form = "sum",
+    *,
+    check: bool = True,
+) -> Array:
+    """X with the columns sqrt(M), 1, ln csg, ln K that ``names`` asks for (power form: ln M).
+
+    ``check`` refuses a matrix that cannot tell the coefficients apart: to fit, not to evaluate.
+    """
+    columns = []
+    for name in names:
+        if name == "beta":
+            columns.append(np.ones(len(conditions)))
+            continue
+        values = _quantity(conditions, _INPUT[name])
+        root = name == "alpha" and form == "sum"
+        columns.append(np.sqrt(values) if root else np.log(values))
+    matrix = np.stack(columns, axis=1)
+    if check:
+        _require_rank(matrix, conditions, names)
+    return matrix
+
+
+def problem(
+    conditions: Sequence[Condition],
+    curves: Curves,
+    correction: str,
+    *,
+    minimum: float = 1.0,
+    maximum: float = 512.0,
+    weights: Array | None = None,
+    form: Form = "sum",
+    check: bool = True,
+) -> Problem:
+    """The optimisation problem of these conditions; equal weights unless given."""
+    if not 0 < minimum <= maximum or not math.isfinite(maximum):
+        raise TstarError(
+            f"0 < minimum <= maximum must hold, got minimum={minimum}, maximum={maximum}."
+        )
+    names = coefficient_names(correction)
+    n = len(conditions)
+    share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    return Problem(
+        curves=curves,
+        design=design_matrix(conditions, names, form, check=check),
+        names=names,
+        minimum=float(minimum),
+        maximum=float(maximum),
+        weights=share,
+        form=form,
+    )
+
+
+def _quantity(conditions: Sequence[Condition], name: str) -> Array:
+    """The column of M, csg or K, or an error that lists the conditions without it."""
+    missing = [c for c in conditions if c.facts.get(name) is None]
+    if missing:
+        way_out = "" if name == "num_features" else ", or choose a correction that does without it"
+        raise TstarError(
+            f"{name} must be known in every condition, missing in {len(missing)} of "
+            f"{len(conditions)}; add it to the runs{way_out}:\n{listed(missing)}"
+        )
+    values = np.array([float(c.facts[name]) for c in conditions])
+    bad = [c for c, value in zip(conditions, values, strict=True) if not 0 < value < math.inf]
+    if bad:
+        raise TstarError(
+            f"{name} > 0 must hold in every condition; leave out or mend these:\n{listed(bad)}"
+        )
+    return values
+
+
+def _require_rank(matrix: Array, conditions: Sequence[Condition], names: Sequence[str]) -> None:
+    """Coefficients whose inputs do not vary on their own cannot be told apart: say which."""
+    scaled = matrix / np.linalg.norm(matrix, axis=0)
+    if np.linalg.matrix_rank(scaled, tol=1e-6) == len(names):
+        return
+    fixed = [
+        f"{_INPUT[name]} is {values[0]:g} in all"
+        for name in names
+        if name in _INPUT and len(values := np.unique(_quantity(conditions, _INPUT[name]))) == 1
+    ]
+    reason = "; ".join(fixed) or "their inputs are linear combinations of each other"
+    raise TstarError(
+        f"{', '.join(names)} must be told apart by the {len(conditions)} condition(s), but {reason}; add runs "
+        "that differ in it, or choose a simpler correction."
+    )

@@ -1,0 +1,142 @@
+"""What a fit returns: the coefficients, and everything needed to judge them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tstar.coefficients import Coefficients
+from tstar.fitting.bootstrap import Interval
+from tstar.fitting.flatness import Flat
+from tstar.fitting.search import Restart
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Fitted coefficients with their evidence; printing it shows all of it.
+
+    Attributes:
+        coefficients: the record that ``tstar.temperature(coefficients=…)`` takes.
+        correction, metric, average, interpolation: what was asked for.
+        regret: mean over conditions of (accuracy at the best grid T − accuracy at the fitted T).
+        accuracy: mean interpolated accuracy at the fitted T.
+        baselines: the same mean regret for T = 1 and for the paper's set of the same variant, on
+            the same curves.
+        conditions: one row a condition: fitted T, accuracy there, best grid T, regrets, flags.
+        restarts: every run of the optimiser, the best first.
+        intervals: bootstrap intervals, over seeds and over conditions; empty without bootstrap.
+        flat: lines of coefficients that cost less than 0.1 points, flattest first.
+        flags: what a careful reader should know, one sentence each.
+        runs, diverged: how many runs were used, and how many of them counted as chance.
+        left_out: conditions that ``skip=True`` left out, each with the reason.
+    """
+
+    coefficients: Coefficients
+    correction: str
+    metric: str
+    average: str
+    interpolation: str
+    regret: float
+    accuracy: float
+    baselines: dict[str, float]
+    conditions: pd.DataFrame
+    restarts: tuple[Restart, ...]
+    intervals: tuple[Interval, ...]
+    flat: tuple[Flat, ...]
+    flags: tuple[str, ...]
+    runs: int
+    diverged: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Whether the optimiser converged in the restart that was taken."""
+        return self.restarts[0].success
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The fitted coefficients by name."""
+        numbers = {name: getattr(self.coefficients, name) for name in SYMBOLS}
+        return {name: float(value) for name, value in numbers.items() if value is not None}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the coefficients as a JSON file that every ``coefficients=`` takes."""
+        self.coefficients.save(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit as plain JSON types."""
+        return {
+            "coefficients": self.coefficients.to_dict(),
+            "correction": self.correction,
+            "metric": self.metric,
+            "average": self.average,
+            "interpolation": self.interpolation,
+            "regret": self.regret,
+            "accuracy": self.accuracy,
+            "baselines": dict(self.baselines),
+            "success": self.success,
+            "runs": self.runs,
+            "diverged": self.diverged,
+            "restarts": [vars(restart) for restart in self.restarts],
+            "intervals": [
+                {"over": i.over, "level": i.level, "ranges": dict(i.ranges), "n": len(i.replicates)}
+                for i in self.intervals
+            ],
+            "flat": [vars(flat) for flat in self.flat],
+            "flags": list(self.flags),
+            "left_out": list(self.left_out),
+            "conditions": [
+                {name: None if value != value else value for name, value in row.items()}
+                for row in self.conditions.to_dict(orient="records")
+            ],
+        }
+
+    def __str__(self) -> str:
+        converged = sum(restart.success for restart in self.restarts)
+        spread = self.restarts[-1].regret - self.restarts[0].regret
+        lines = [
+            f"T* = clip({_formula(self.values)}, {self.coefficients.minimum:g}, "
+            f"{self.coefficients.maximum:g})   ({self.coefficients.name})",
+            f"  from {len(self.conditions)} conditions, {self.runs} runs ({self.diverged} diverged, counted as "
+            f"chance), {self.metric} accuracy, {self.average} over seeds, linear in {_axis(self.interpolation)}",
+            f"  mean regret to the best grid T: {100 * self.regret:.2f} points  ("
+            + ", ".join(f"{name}: {100 * value:.2f}" for name, value in self.baselines.items())
+            + ")",
+            f"  optimiser: {converged} of {len(self.restarts)} restarts converged, regrets within "
+            f"{100 * spread:.3f} points",
+        ]
+        for name, value in self.values.items():
+            bands = "".join(
+                f"   [{i.ranges[name][0]:.4g}, {i.ranges[name][1]:.4g}] over {i.over}"
+                for i in self.intervals
+            )
+            lines.append(f"  {SYMBOLS[name]} = {value:>8.4f}{bands}")
+        if self.intervals:
+            first = self.intervals[0]
+            lines.append(
+                f"  intervals: {100 * first.level:g} % percentile, {len(first.replicates)} bootstrap refits each"
+            )
+        lines.append("  flattest direction (less than 0.1 points lost from end to end):")
+        lines.append(f"    {self.flat[0]}")
+        lines += [f"  note: {flag}" for flag in self.flags]
+        lines += [f"  left out: {text}" for text in self.left_out]
+        return "\n".join(lines)
+
+
+def _formula(values: dict[str, float]) -> str:
+    terms = {"alpha": "·sqrt(M)", "beta": "", "gamma": "·ln csg", "delta": "·ln K"}
+    text = " ".join(
+        f"{'-' if value < 0 else '+'} {round(abs(value), 4):g}{terms[name]}"
+        for name, value in values.items()
+    )
+    return text.removeprefix("+ ")
+
+
+def _axis(interpolation: str) -> str:
+    return "T" if interpolation == "T" else "ln T"

@@ -1,0 +1,105 @@
+"""Differential evolution over the coefficients, restarted, with the optimiser's own verdict kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError, require, unknown
+from tstar.fitting.model import BOUNDS, Problem
+
+Array = NDArray[np.float64]
+# Relative spread of the population's regret at which it counts as converged; SciPy's default of
+# 1e-2 leaves the coefficients loose, and the extra generations cost milliseconds.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One run of the optimiser: where it ended, and whether it says that it converged."""
+
+    theta: tuple[float, ...]
+    regret: float
+    success: bool
+    message: str
+    generations: int
+    evaluations: int
+
+
+def search(
+    problem: Problem,
+    bounds: Mapping[str, tuple[float, float]],
+    rng: np.random.Generator,
+    *,
+    population: int = 15,
+    generations: int = 1000,
+    start: Array | None = None,
+) -> Restart:
+    """One differential evolution (Storn and Price 1997, SciPy's best1bin), whole populations at a time.
+
+    ``population`` is SciPy's ``popsize``: candidates a coefficient. ``start`` replaces the Latin
+    hypercube with candidates of the caller's, shape (S, p).
+    """
+    optimize = require("scipy.optimize", "fit")
+    box = [bounds[name] for name in problem.names]
+    result: Any = optimize.differential_evolution(
+        problem.columns,
+        box,
+        popsize=population,
+        maxiter=generations,
+        tol=TOLERANCE,
+        atol=1e-9,
+        seed=rng,
+        init="latinhypercube" if start is None else np.clip(start, *np.array(box).T),
+        polish=False,
+        updating="deferred",
+        vectorized=True,
+    )
+    # The loss is piecewise linear and has no useful gradient: a simplex, not L-BFGS, polishes it.
+    polished: Any = optimize.minimize(
+        problem.loss,
+        result.x,
+        method="Nelder-Mead",
+        bounds=box,
+        options={"xatol": 1e-7, "fatol": 1e-12},
+    )
+    better = polished if polished.fun < result.fun else result
+    return Restart(
+        theta=tuple(float(value) for value in better.x),
+        regret=float(better.fun),
+        success=bool(result.success),
+        message=str(result.message),
+        generations=int(result.nit),
+        evaluations=int(result.nfev + polished.nfev),
+    )
+
+
+def restarted(
+    problem: Problem, bounds: Mapping[str, tuple[float, float]], seed: int, restarts: int
+) -> tuple[Restart, ...]:
+    """Several searches from independent random populations, the best first."""
+    if restarts < 1:
+        raise TstarError(f"restarts must be at least 1, got {restarts}.")
+    streams = np.random.SeedSequence(seed).spawn(restarts)
+    found = [search(problem, bounds, np.random.default_rng(stream)) for stream in streams]
+    return tuple(sorted(found, key=lambda restart: restart.regret))
+
+
+def box(overrides: Mapping[str, tuple[float, float]] | None) -> dict[str, tuple[float, float]]:
+    """The default bounds with the caller's in their place."""
+    bounds = dict(BOUNDS)
+    for name, limits in (overrides or {}).items():
+        if name not in BOUNDS:
+            raise unknown("coefficient in bounds", name, BOUNDS)
+        try:
+            low, high = (float(limit) for limit in limits)
+        except (TypeError, ValueError):
+            raise TstarError(f"The bounds of {name} must be (low, high), got {limits!r}.") from None
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise TstarError(f"low < high must hold for the bounds of {name}, got {limits!r}.")
+        bounds[name] = (low, high)
+    return bounds

@@ -1,0 +1,87 @@
+"""From the CSV files to data frames. A cell's mark is kept in the file: ``**best**``, ``_second_``."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tstar.errors import require
+from tstar.paper.catalogue import SPECS, spec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FOLDER = Path(__file__).with_name("cells")
+
+
+def tables() -> dict[str, str]:
+    """The names of all tables, each with what it shows."""
+    return {name: spec.caption for name, spec in SPECS.items()}
+
+
+def table(name: str) -> pd.DataFrame:
+    """A table of the paper, one row a printed row, numbers as printed (accuracies in %).
+
+    >>> table("coefficients").set_index("variant").loc["csgcn", "alpha"]
+    np.float64(0.3192)
+    """
+    pd = require("pandas", "fit")
+    header, rows = _cells(spec(name).name)
+    texts = [[strip(cell)[0] for cell in row] for row in rows]
+    frame = pd.DataFrame(texts, columns=list(header))
+    for column in header:
+        if column not in spec(name).keys:
+            frame[column] = _numbers(frame[column])
+    return frame
+
+
+def marks(name: str) -> pd.DataFrame:
+    """The printed mark of every cell of a table: ``"best"`` (bold), ``"second"`` (underlined) or ``""``."""
+    pd = require("pandas", "fit")
+    keys = spec(name).keys
+    header, rows = _cells(spec(name).name)
+    return pd.DataFrame(
+        [
+            [
+                strip(cell)[0 if column in keys else 1]
+                for column, cell in zip(header, row, strict=True)
+            ]
+            for row in rows
+        ],
+        columns=list(header),
+    )
+
+
+def printed(name: str) -> pd.DataFrame:
+    """A table as text, digit for digit as printed, without the marks."""
+    pd = require("pandas", "fit")
+    header, rows = _cells(spec(name).name)
+    return pd.DataFrame([[strip(cell)[0] for cell in row] for row in rows], columns=list(header))
+
+
+def strip(cell: str) -> tuple[str, str]:
+    """A cell's text and its mark."""
+    if cell.startswith("**") and cell.endswith("**") and len(cell) > 4:
+        return cell[2:-2], "best"
+    if cell.startswith("_") and cell.endswith("_") and len(cell) > 2:
+        return cell[1:-1], "second"
+    return cell, ""
+
+
+@cache
+def _cells(name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and rows of a file, as text."""
+    with (_FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    return tuple(header), tuple(map(tuple, rows))
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """The column as numbers if all of it is numbers (blank: missing), else as it is."""
+    pd = require("pandas", "fit")
+    try:
+        return pd.to_numeric(column.replace("", None))
+    except (TypeError, ValueError):
+        return column

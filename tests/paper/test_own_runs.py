@@ -1,0 +1,195 @@
+"""A user's runs in the paper's layout: same rows, same columns, same marks."""
+
+import io
+import math
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from tstar import TstarError, paper, temperature
+from tstar.fitting.synthetic import planted_runs
+from tstar.paper.catalogue import METHODS, VARIANTS
+from tstar.paper.own_runs import dataset_name, mark, model_name, yours
+from tstar.paper.printing import render
+
+
+def run(dataset="gtsrb", accuracy=0.5, **facts):
+    base = {"model": "resnet50", "num_features": 2048, "num_classes": 43, "csg": 1.39}
+    base |= {"scenario": "finetune", "method": "fixed", "norm": "none", "temperature": 1.0}
+    base |= {"status": "done", "seed": 0, "val_accuracy": 0.0, "test_accuracy": accuracy}
+    return base | {"dataset": dataset} | facts
+
+
+def cell(frame, method, column, block="ResNet50 FT"):
+    return frame.set_index(["scenario", "method"]).loc[(block, method), column]
+
+
+def test_each_run_finds_its_row():
+    runs = [
+        run(accuracy=0.50),
+        run(accuracy=0.60, temperature=math.sqrt(2048)),
+        run(accuracy=0.70, method="insert-ln", temperature=None),
+        run(accuracy=0.10, temperature=5.0),
+        run(accuracy=0.90, method="kd"),
+    ]
+    runs += [
+        run(
+            accuracy=0.8 + i / 100, norm="batch", temperature=temperature(2048, 43, 1.39, variant=v)
+        )
+        for i, v in enumerate(VARIANTS)
+    ]
+    frame = yours("datasets", pd.DataFrame(runs))
+    assert frame["scenario"].tolist() == paper.table("datasets")["scenario"].tolist()
+    wanted = {
+        "T=1": 50,
+        "T=sqrt(M)": 60,
+        "Insert LN": 70,
+        "base": 80,
+        "csg": 81,
+        "cn": 82,
+        "csgcn": 83,
+    }
+    for method in METHODS:
+        assert cell(frame, method, "GTS") == pytest.approx(wanted[method])
+        assert math.isnan(cell(frame, method, "CUB"))
+        assert math.isnan(cell(frame, method, "GTS", "ResNet50 init"))
+        assert cell(frame, method, "avg") == pytest.approx(wanted[method])
+    marks = mark(frame, "datasets")
+    assert cell(marks, "csgcn", "GTS") == "best"
+    assert cell(marks, "cn", "GTS") == "second"
+    assert frame.attrs["interpolated"] == set()
+
+
+def test_named_methods_are_their_rows():
+    runs = [
+        run(accuracy=0.3, method="default"),
+        run(accuracy=0.4, method="ours-csgcn", norm="batch", temperature=8.66),
+    ]
+    frame = yours("datasets", pd.DataFrame(runs))
+    assert cell(frame, "T=1", "GTS") == pytest.approx(30)
+    assert cell(frame, "csgcn", "GTS") == pytest.approx(40)
+
+
+def test_seeds_are_averaged_and_diverged_runs_are_chance():
+    runs = [
+        run(accuracy=0.5),
+        run(accuracy=0.7, seed=1),
+        run(accuracy=None, seed=2, status="diverged"),
+        run(accuracy=0.0, seed=3, status="failed"),
+    ]
+    frame = yours("datasets", pd.DataFrame(runs))
+    assert cell(frame, "T=1", "GTS") == pytest.approx(100 * (0.5 + 0.7 + 1 / 43) / 3)
+
+
+def test_a_grid_is_interpolated_at_the_method_s_temperature_and_marked():
+    T = temperature(2048, 43, 1.39, variant="cn")
+    low, high = 16.0, 32.0
+    runs = [
+        run(accuracy=a, norm="batch", temperature=t)
+        for t, a in ((1.0, 0.2), (low, 0.6), (high, 0.4))
+    ]
+    frame = yours("datasets", pd.DataFrame(runs))
+    wanted = 60 - 20 * (T - low) / (high - low)
+    assert cell(frame, "cn", "GTS") == pytest.approx(wanted)
+    row = frame.index[(frame["scenario"] == "ResNet50 FT") & (frame["method"] == "cn")].item()
+    assert (row, "GTS") in frame.attrs["interpolated"]
+
+
+def test_own_models_and_data_sets_get_their_own_places():
+    runs = [run(accuracy=0.5, model="resnet10", scenario="scratch"), run("mine", accuracy=0.6)]
+    frame = yours("datasets", pd.DataFrame(runs))
+    assert cell(frame, "T=1", "GTS", "resnet10 init") == pytest.approx(50)
+    assert cell(frame, "T=1", "mine") == pytest.approx(60)
+    assert len(frame) == 21 + 7
+
+
+def test_the_other_measured_tables():
+    models = yours(
+        "models", pd.DataFrame([run("cifar10_32", model="convnext_small", scenario="scratch")])
+    )
+    assert models.set_index(["dataset", "method"]).loc[("CIFAR10", "T=1"), "ConvNeXt-S"] == 50
+    swin = yours(
+        "transformers", pd.DataFrame([run("caltech101", model="swin_t", scenario="scratch")])
+    )
+    assert swin.set_index("method").loc["T=1", "SwinT"] == 50
+    smooth = pd.DataFrame([run(label_smoothing=0.1), run("dtd", label_smoothing=0.0, accuracy=0.9)])
+    frame = yours("smoothing", smooth)
+    assert cell(frame, "T=1", "GTS", "Transfer") == 50
+    assert math.isnan(cell(frame, "T=1", "DTD", "Transfer"))
+    assert math.isnan(cell(yours("datasets", smooth), "T=1", "GTS"))
+
+
+def test_nothing_that_fits_is_said():
+    with pytest.raises(TstarError, match="got none among 1"):
+        yours("datasets", pd.DataFrame([run(method="kd")]))
+    with pytest.raises(TstarError, match="next to a table of results, got 'tasks'"):
+        yours("tasks", pd.DataFrame([run()]))
+    with pytest.raises(TstarError, match="metric 'loss'"):
+        yours("datasets", pd.DataFrame([run()]), metric="loss")
+
+
+def test_names_of_data_sets_and_models():
+    assert dataset_name("flowers102_32.npz") == "FLW"
+    assert dataset_name("Oxford-IIIT_Pet") == "PET"
+    assert dataset_name("CIFAR-100") == "CIFAR100"
+    assert dataset_name("digits") == "digits"
+    assert model_name("torchvision/resnet50") == "ResNet50"
+    assert model_name("vgg9") == "vgg9"
+
+
+def shown(*args, plain=True, **options):
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=400, force_terminal=not plain, color_system=None if plain else "standard"
+    )
+    for table in render(*args, plain=plain, **options):
+        console.print(table)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", list(paper.tables()))
+def test_every_table_prints_with_its_marks(name):
+    text = shown(name)
+    marks = paper.marks(name)
+    cells = paper.table(name).columns.difference(["table"])
+    for column in cells:
+        for sign, pattern in (("best", "**{}**"), ("second", "_{}_")):
+            for index in marks.index[marks[column] == sign]:
+                value = paper.table(name).loc[index, column]
+                assert pattern.format(f"{value:.2f}" if isinstance(value, float) else value) in text
+
+
+def test_bold_and_underlined_on_a_terminal():
+    text = shown("transformers", plain=False)
+    assert "\x1b[1m55.34" in text
+    assert "\x1b[4m54.30" in text
+    assert "**" not in text
+
+
+def test_yours_stands_beside_the_paper_s_column():
+    runs = pd.DataFrame(
+        [
+            run(accuracy=0.4321),
+            run(accuracy=0.5678, norm="batch", temperature=temperature(2048, variant="base")),
+            run("mine", accuracy=0.111, model="net"),
+        ]
+    )
+    lines = shown("datasets", runs=runs).splitlines()
+    header = [part.strip() for part in next(line for line in lines if "GTS" in line).split("┃")]
+    assert header[header.index("GTS") + 1] == "yours"
+    assert "yours: mine" in header
+    rows = [[part.strip() for part in line.split("│")] for line in lines if "T = 1" in line]
+    finetuned = rows[1]
+    assert finetuned[header.index("GTS")] == "89.14"
+    assert finetuned[header.index("GTS") + 1] == "_43.21_"
+    assert rows[-1][header.index("yours: mine")] == "**11.10**"
+    assert rows[-1][header.index("GTS")] == "–"
+
+
+def test_tables_of_coefficients_are_fitted_to_the_runs():
+    runs = planted_runs("base", widths=(64, 512), tasks=((1.5, 10), (7.0, 100)))
+    text = shown("coefficients", runs=runs, metric="val")
+    assert "0.7239" in text
+    assert "The same from your runs (val accuracy)" in text
+    assert len(yours("environments", runs, metric="val")) == 2 + 2
