@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from coverage_contract import CLASSES, call, tensors
 from torch import Tensor, nn
+
+from coverage_contract import CLASSES, call, tensors
 
 SIZES = (32, 64, 28, 56, 96, 112, 128, 160, 192, 224, 256, 384)
 

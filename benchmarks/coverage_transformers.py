@@ -6,9 +6,10 @@ import warnings
 from typing import Any
 
 import torch
+from torch import nn
+
 from coverage_contract import CLASSES
 from coverage_models import NotBuilt, first_that_runs
-from torch import nn
 
 TASKS = {
     "image": "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
@@ -18,8 +19,19 @@ TASKS = {
 }
 # What a size is called in the configs, and how small it can be. The first rule that builds a model counts.
 LAYERS = dict.fromkeys(
-    "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers num_encoder_layers "
-    "num_decoder_layers n_encoder_layers num_block_layers depth".split(),
+    [
+        "num_hidden_layers",
+        "num_layers",
+        "n_layer",
+        "n_layers",
+        "encoder_layers",
+        "decoder_layers",
+        "num_encoder_layers",
+        "num_decoder_layers",
+        "n_encoder_layers",
+        "num_block_layers",
+        "depth",
+    ],
     2,
 )
 VOCABULARY = {
@@ -27,22 +39,20 @@ VOCABULARY = {
     "max_2d_position_embeddings": 1024, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 WIDTHS = {
-    **dict.fromkeys("hidden_size d_model n_embd dim emb_dim embed_dim word_embed_proj_dim embedding_size "
-                    "hidden_dim model_dim rnn_hidden_size output_hidden_size".split(), 32),
-    **dict.fromkeys("num_attention_heads n_head n_heads encoder_attention_heads decoder_attention_heads "
-                    "num_heads encoder_num_attention_heads".split(), 4),
-    **dict.fromkeys("num_key_value_heads num_kv_heads".split(), 2),
-    **dict.fromkeys("intermediate_size ffn_dim d_ff encoder_ffn_dim decoder_ffn_dim n_inner d_inner "
-                    "moe_intermediate_size shared_expert_intermediate_size ffn_hidden_size".split(), 64),
-    **dict.fromkeys("head_dim d_kv d_head attention_head_size".split(), 8),
-    "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
-    "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4, "v_head_dim": 8,
+    **dict.fromkeys(["hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim", "word_embed_proj_dim", "embedding_size", "hidden_dim", "model_dim", "rnn_hidden_size", "output_hidden_size"], 32),
+    **dict.fromkeys(["num_attention_heads", "n_head", "n_heads", "encoder_attention_heads", "decoder_attention_heads", "num_heads", "encoder_num_attention_heads"], 4),
+    **dict.fromkeys(["num_key_value_heads", "num_kv_heads"], 2),
+    **dict.fromkeys(["intermediate_size", "ffn_dim", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner", "d_inner", "moe_intermediate_size", "shared_expert_intermediate_size", "ffn_hidden_size"], 64),
+    **dict.fromkeys(["head_dim", "d_kv", "d_head", "attention_head_size"], 8),
+    "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2,
+    "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8,
     "max_position_embeddings": 512, "n_positions": 512, "classifier_proj_size": 24,
     "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2, "image_size": 32, "patch_size": 8,
 }  # fmt: skip
 RULES = (
     LAYERS | VOCABULARY | WIDTHS,
     LAYERS | VOCABULARY | {k: v for k, v in WIDTHS.items() if k not in ("image_size", "patch_size", "head_dim")},
+    VOCABULARY | WIDTHS,
     LAYERS | VOCABULARY,
     LAYERS,
     {},
@@ -97,11 +107,14 @@ def shrunk(kind: str, rule: dict[str, int]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         default = AutoConfig.for_model(kind)
-        return type(default)(**sizes(default, rule), num_labels=CLASSES)
+        config = type(default)(**sizes(default, rule), num_labels=CLASSES)
+    if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 0
+    return config
 
 
 def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
-    settable = config.to_dict() | {k: 0 for k in config.attribute_map}
+    settable = config.to_dict() | dict.fromkeys(config.attribute_map, 0)
     values: dict[str, Any] = {
         k: v for k, v in rule.items() if k in settable and not isinstance(settable[k], list | tuple)
     }
@@ -109,9 +122,10 @@ def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
     values = {k: v for k, v in values.items() if k not in mapped}
     layers = next((values[k] for k in LAYERS if k in values), None)
     for key in ("layer_types", "mlp_layer_types", "layers_block_type"):
-        kinds = getattr(config, key, None)
+        kinds = settable.get(key)
         if layers and isinstance(kinds, list) and len(kinds) > layers:
-            values[key] = kinds[:layers]
+            last = "full_attention" if "full_attention" in kinds else kinds[-1]
+            values[key] = [*kinds[: layers - 1], last]
     for key in getattr(config, "sub_configs", {}):
         part = getattr(config, key, None)
         if part is not None:

@@ -35,7 +35,8 @@ class TemperedHead(nn.Module):
     variance: it is normalised with the running statistics, which it leaves unchanged, so that the last
     step of an epoch does not fail.
 
-    Padded positions of a (B, L, M) input count in the statistics like any other.
+    Padded positions of a (B, L, M) input count in the statistics like any other, unless ``mask`` is set: a
+    (B, L) tensor, nonzero where a position counts. :func:`tstar.padding.mask_padding` sets it at every step.
 
     Args:
         layer: the output layer, an ``nn.Linear`` or a convolution of kernel size 1.
@@ -44,6 +45,7 @@ class TemperedHead(nn.Module):
     """
 
     temperature: Tensor
+    mask: Tensor | None
 
     def __init__(self, layer: nn.Module, temperature: float, norm: Norm | None = "batch") -> None:
         super().__init__()
@@ -59,6 +61,7 @@ class TemperedHead(nn.Module):
         elif norm == "layer":
             self.norm = nn.LayerNorm(weight.shape[1], **placement)
         self.layer = layer
+        self.mask = None
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
         value = torch.tensor(check_temperature(temperature), dtype=exact, device=weight.device)
         self.register_buffer("temperature", value)
@@ -76,19 +79,18 @@ class TemperedHead(nn.Module):
         if isinstance(norm, nn.LayerNorm):
             return norm(h) if linear else norm(h.movedim(1, -1)).movedim(-1, 1)  # type: ignore[no-any-return]
         assert isinstance(norm, nn.modules.batchnorm._BatchNorm)
-        rows = h.reshape(-1, h.shape[-1]) if linear else h
-        alone = (
-            norm.training
-            and not isinstance(norm, nn.SyncBatchNorm)
-            and rows.numel() == rows.shape[1]
-        )
-        if alone:
-            rows = F.batch_norm(
-                rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        if self.mask is None or not norm.training:
+            rows = h.reshape(-1, h.shape[-1]) if linear else h
+            return _batch_norm(norm, rows).reshape(h.shape)
+        if not linear or self.mask.shape != h.shape[:-1]:
+            raise TstarError(
+                f"A mask must have the shape of the features without their last axis, got {tuple(self.mask.shape)} "
+                f"for {tuple(h.shape)}."
             )
-        else:
-            rows = norm(rows)
-        return rows.reshape(h.shape)
+        kept = self.mask.bool()
+        normed = torch.zeros_like(h)  # a masked position's logits are the bias over T
+        normed[kept] = _batch_norm(norm, h[kept]).to(h.dtype)
+        return normed
 
     def set_temperature(self, temperature: float) -> None:
         """Change T in place, for example from a schedule."""
@@ -152,6 +154,16 @@ class TemperedHead(nn.Module):
 
     def extra_repr(self) -> str:
         return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"
+
+
+def _batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
+    """``norm`` on (N, M, …); a single value for each feature is normalised with the running statistics."""
+    alone = rows.numel() <= rows.shape[1] and not isinstance(norm, nn.SyncBatchNorm)
+    if not (norm.training and alone):
+        return norm(rows)  # type: ignore[no-any-return]
+    return F.batch_norm(
+        rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+    )
 
 
 class _ChannelNorm(nn.LayerNorm):

@@ -41,12 +41,12 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
                     (batch, getattr(config, "num_channels", None) or 3, height, width), like
                 )
             }
-        else:  # audio: raw waveform, or (frames, mel bins)
+        else:  # audio: raw waveform, (frames, mel bins), or Whisper's (mel bins, frames)
             yield {name: _noise((batch, 16000), like)}
-            frames = getattr(config, "max_length", None) or 1024
-            yield {
-                name: _noise((batch, frames, getattr(config, "num_mel_bins", None) or 128), like)
-            }
+            mels = getattr(config, "num_mel_bins", None) or 128
+            yield {name: _noise((batch, getattr(config, "max_length", None) or 1024, mels), like)}
+            positions = getattr(config, "max_source_positions", None) or 1500
+            yield {name: _noise((batch, mels, 2 * positions), like)}
 
 
 def _timm(model: nn.Module, like: Tensor) -> Iterator[Tensor]:

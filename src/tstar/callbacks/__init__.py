@@ -1,0 +1,1 @@
+"""A temperature schedule in a trainer that owns the loop: Lightning's, or transformers'."""
