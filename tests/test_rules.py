@@ -35,6 +35,33 @@ def test_adacos_is_refused_for_two_classes():
         rules.adacos_scale(2)
 
 
+def test_the_smallest_inputs_that_a_rule_takes():
+    assert rules.adacos_scale(3) == pytest.approx(math.sqrt(2) * math.log(2))
+    assert rules.normface_scale(2, 0.55) == pytest.approx(0.5 * math.log(0.55 / 0.45))
+    assert rules.sqrt_m(1) == 1.0
+    assert rules.from_scale(0.5, 3) == pytest.approx(2.0)
+    assert rules.mup_readout(256, 64, output_mult=8.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: rules.normface_scale(10, 0.5),
+        lambda: rules.normface_scale(10, 1.0),
+        lambda: rules.normface_scale(1),
+        lambda: rules.from_scale(0.0, 64),
+        lambda: rules.from_scale(math.inf, 64),
+        lambda: rules.mup_readout(64, 64, output_mult=0.0),
+        lambda: rules.mup_readout(64, 0),
+        lambda: rules.sqrt_m(2.5),
+        lambda: rules.sqrt_m(0),
+    ],
+)
+def test_inputs_without_a_temperature_are_refused(call):
+    with pytest.raises(TstarError, match="must"):
+        call()
+
+
 def test_a_scale_as_a_temperature_gives_the_cosine_heads_logits():
     """Features of norm sqrt(M) and rows of norm r: w·h/T equals s·cos(w, h)."""
     M, s = 48, 6.5

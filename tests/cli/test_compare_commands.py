@@ -12,7 +12,7 @@ from tstar.cli.app import app
 
 pytest.importorskip("sklearn")
 QUICK = "compare --data digits --train-samples 60 --test-samples 40 --model resnet10 --features 64"
-QUICK += " --epochs 1 --augment none --seeds 2"
+QUICK += " --epochs 1 --no-augment --seeds 2"
 
 
 def run(command: str, *more: str):
@@ -54,7 +54,6 @@ def test_the_methods_are_listed():
     ("options", "match"),
     [
         (["--methods", "defualt"], "default"),
-        (["--augment", "heavy"], "augmentation"),
         (["--optimizer", "sdg"], "sgd"),
         (["--data", "no-such-data"], "no-such-data"),
     ],

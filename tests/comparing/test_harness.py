@@ -10,7 +10,7 @@ from tstar.comparing import compare_methods, plan
 from tstar.comparing.harness import cost
 from tstar.training import Config
 
-FAST = Config(epochs=1, padding=0, flip=False, rotation=0.0, batch_size=64)
+FAST = Config(epochs=1, augment=False, batch_size=64)
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,10 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
-from tstar.errors import unknown
 
 if TYPE_CHECKING:
     from tstar.comparing.statistics import Row, Run
     from tstar.data import DataSet
-    from tstar.training import Config
-
-AUGMENT = ("light", "paper", "none")
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -45,9 +41,8 @@ def compare(
     batch_size: Annotated[int, typer.Option(help="Samples a step.")] = 128,
     label_smoothing: Annotated[float, typer.Option(help="ε for every method.")] = 0.0,
     augment: Annotated[
-        str,
-        typer.Option(help="light (crops), paper (crops, flips, rotations) or none."),
-    ] = "light",
+        bool, typer.Option(help="Random crops, flips and rotations, as they suit the data set.")
+    ] = True,
     csg: Annotated[float | None, typer.Option(help="The data set's csg, if you know it.")] = None,
     val_fraction: Annotated[float, typer.Option(help="Share of the training set held out.")] = 0.1,
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
@@ -70,20 +65,20 @@ def compare(
     from tstar import data as data_sets
     from tstar.comparing import plan, save, summarise, to_table
     from tstar.comparing.harness import compare_methods
+    from tstar.training import Config
 
     names = methods.split(",")
     trainings = plan(names, seeds, baseline).trainings  # names are checked before data are read
     dataset = data_sets.load(data, root=data_root, size=size)
     if train_samples is not None or test_samples is not None:
         dataset = dataset.subset(train_samples, test_samples)
-    config = _config(
-        dataset,
-        augment,
+    config = Config(
         epochs=epochs,
         lr=lr,
         optimizer=optimizer,
         batch_size=batch_size,
         label_smoothing=label_smoothing,
+        augment=augment,
         val_fraction=val_fraction,
         device=device,
     )
@@ -135,20 +130,6 @@ def verdicts(rows: list[Row], baseline: str) -> list[str]:
         said.append(f"no evidence of a difference at n = {n}: {', '.join(unclear)}")
     said += [f"failed: {row.method}: {error}" for row in rows for error in row.errors]
     return said
-
-
-def _config(dataset: DataSet, augment: str, **options: Any) -> Config:
-    from tstar.training import Config
-
-    if augment not in AUGMENT:
-        raise unknown("augmentation", augment, AUGMENT)
-    if augment == "paper":
-        return Config(**options)
-    # An eighth of the width is the paper's 4 pixels at 32, and suits digits' 8 as well.
-    padding = dataset.x_train.shape[-1] // 8 if augment == "light" else 0
-    if dataset.domain != "image":
-        padding = 0
-    return Config(**options, padding=padding, flip=False, rotation=0.0)
 
 
 def _about(dataset: DataSet) -> str:

@@ -228,13 +228,11 @@ class _Bench:
             self._teacher = model.eval().requires_grad_(False)
         return self._teacher
 
-    def validation(self) -> tuple[Tensor, Tensor]:
-        """The held-out part, standardised as training standardises it."""
-        from tstar.data import split, standardizer
+    def validation(self) -> tuple[Tensor, Tensor] | None:
+        """The held-out part, as the model sees it in training's own measurements."""
+        from tstar.training.parts import make_parts
 
-        kept, held_out = split(self.data, self.config.val_fraction, self.seed)
-        ready = standardizer(self.data.x_train[kept])
-        return ready(self.data.x_train[held_out]), self.data.y_train[held_out]
+        return make_parts(self.data, self.config, self.seed).validation
 
     def _build(self, num_features: int | None, seed: int) -> nn.Module:
         from tstar.models import build

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tstar.comparing.statistics import Paired, Row, Run
 
@@ -43,21 +43,23 @@ def cells(row: Row) -> list[str]:
 
 
 def to_table(rows: Sequence[Row], baseline: str = "default", title: str | None = None) -> Table:
-    """The table for a terminal."""
+    """The table for a terminal: without NLL and p (W), which the files have, to fit 80 columns."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, header in enumerate(HEADERS):
-        table.add_column(
-            header.format(baseline), justify="left" if i == 0 else "right", no_wrap=i > 0
-        )
+    shown = [i for i, header in enumerate(HEADERS) if header not in ("NLL", "p (W)")]
+    for i in shown:
+        justify: Literal["left", "right"] = "right" if i else "left"
+        overflow: Literal["fold", "ellipsis"] = "ellipsis" if i else "fold"
+        header = HEADERS[i].format(baseline)
+        table.add_column(header, justify=justify, overflow=overflow, no_wrap=i > 0)
     style = {1: "[bold]{}[/]", 2: "[underline]{}[/]"}
     for row in rows:
         texts = [escape(text) for text in cells(row)]
         texts[1] = style.get(row.rank or 0, "{}").format(texts[1])
-        table.add_row(*texts)
+        table.add_row(*(texts[i] for i in shown))
     return table
 
 
