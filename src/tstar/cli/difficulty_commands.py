@@ -1,0 +1,125 @@
+"""``tstar csg``: how hard a data set is, and the temperatures that follow from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tstar.cli.app import USE, app
+
+if TYPE_CHECKING:
+    from tstar.difficulty import Csg
+    from tstar.formula import Explanation
+
+_WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
+
+
+@app.command(rich_help_panel=USE)
+def csg(
+    path: Annotated[str, typer.Argument(help="Image folder, .npz file, or a data set's name.")],
+    samples: Annotated[int, typer.Option(help="Samples of a class that are looked at.")] = 250,
+    neighbors: Annotated[int, typer.Option(help="Nearest neighbours of each.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    size: Annotated[
+        int, typer.Option(help="Images are brought to SIZE×SIZE; 0: as they are.")
+    ] = 32,
+    repeats: Annotated[int, typer.Option(help="Draws; more than one gives their spread.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Save a figure (.png, .pdf, .svg).")] = None,
+    skip_unreadable: Annotated[
+        bool, typer.Option("--skip-unreadable", help="Go on without unreadable files.")
+    ] = False,
+) -> None:
+    """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
+
+    Example: tstar csg path/to/images --plot csg.png
+    """
+    from tstar.difficulty import csg as measure
+
+    result = measure(
+        _find(path),
+        samples=samples,
+        neighbors=neighbors,
+        seed=seed,
+        size=size or None,
+        repeats=repeats,
+        skip_unreadable=skip_unreadable,
+    )
+    reason, rows = _temperatures(result)
+    if plot is not None:
+        result.plot(plot)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(result, reason, rows), indent=2, ensure_ascii=False))
+    else:
+        _show(result, reason, rows, plot)
+
+
+def _find(path: str) -> Any:
+    """A path as it is; anything else is the name of a data set."""
+    if Path(path).exists():
+        return path
+    from tstar import data
+
+    return data.load(path)
+
+
+def _temperatures(result: Csg) -> tuple[str | None, list[tuple[int, Explanation]]]:
+    """T for common widths: by csg and K where csg is in the paper's range, else by K, and why."""
+    from tstar.coefficients import get
+    from tstar.formula import explain
+
+    low, high = get("csgcn").provenance.fitted.csg or (0.0, float("inf"))
+    checked = get("csgcn").provenance.validated.csg
+    if checked is not None:
+        low, high = min(low, checked[0]), max(high, checked[1])
+    K = result.num_classes
+    if low <= result.value <= high:
+        return None, [(M, explain(M, K, result.value)) for M in _WIDTHS]
+    reason = (
+        f"csg = {result.value:.4g} is outside {low:g}–{high:g}, the range of the paper, where its "
+        "terms would be extrapolation: T follows from the number of classes alone"
+    )
+    return reason, [(M, explain(M, K)) for M in _WIDTHS]
+
+
+def _as_dict(
+    result: Csg, reason: str | None, rows: list[tuple[int, Explanation]]
+) -> dict[str, Any]:
+    return {
+        **result.to_dict(),
+        "hardest_pairs": [[str(p.a), str(p.b), p.similarity] for p in result.hardest_pairs()],
+        "variant": rows[0][1].variant,
+        "reason": reason,
+        "temperatures": {str(M): why.temperature for M, why in rows},
+    }
+
+
+def _show(
+    result: Csg, reason: str | None, rows: list[tuple[int, Explanation]], plot: Path | None
+) -> None:
+    console = Console()
+    head, *rest = str(result).splitlines()
+    console.print(f"[bold]{escape(head)}[/]", highlight=False)
+    for line in rest:
+        console.print(escape(line), highlight=False, soft_wrap=True)
+    variant = rows[0][1].variant
+    table = Table(box=None, pad_edge=False)
+    table.add_column("M")
+    for M, _ in rows:
+        table.add_column(str(M), justify="right")
+    table.add_row("T*", *(f"{why.temperature:.2f}" for _, why in rows))
+    title = (
+        f"\nT* to train at, by M, the width of the output layer's input (coefficients: {variant})"
+    )
+    console.print(title, highlight=False, soft_wrap=True)
+    console.print(table)
+    if reason:
+        console.print(f"[yellow]{escape(reason)}.[/]", highlight=False, soft_wrap=True)
+    if plot is not None:
+        console.print(f"figure: {escape(str(plot))}", highlight=False, soft_wrap=True)

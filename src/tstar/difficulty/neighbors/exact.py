@@ -1,0 +1,85 @@
+"""Squared distances that rank: exact integers for 8-bit data, a fixed order of float64 sums else.
+
+Nothing here depends on the block size, on the number of threads or on the library behind a matrix
+product, and every route of the search ends here. So all of them find the same neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK = 256  # 256 · 255² < 2²⁴: a float32 sum of that many 8-bit products is exact in any order
+_ROWS = 64  # rows gathered at a time: they stay in the cache
+
+
+class Exact:
+    """Squared Euclidean distances between rows of one matrix; one copy a thread."""
+
+    def __init__(self, data: NDArray[np.generic], squares: NDArray[np.int64] | None = None) -> None:
+        self.data = data
+        self.whole = data.dtype == np.uint8
+        if self.whole:
+            self._chunks = -(-data.shape[1] // CHUNK)
+            self._bytes = np.empty((_ROWS, data.shape[1]), np.uint8)
+            self._floats = np.zeros((_ROWS, self._chunks * CHUNK), np.float32)
+            self._squares = self._all_squares() if squares is None else squares
+
+    def copy(self) -> Exact:
+        """Another one with its own working memory, for another thread."""
+        return Exact(self.data, self._squares if self.whole else None)
+
+    def __call__(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+        """‖x_r − x_query‖² for each row r: int64 for 8-bit data, float64 otherwise."""
+        return self._integers(query, rows) if self.whole else self._floating(query, rows)
+
+    def _integers(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+        """‖x‖² + ‖q‖² − 2x·q, every sum a whole number that float32 holds."""
+        q = self._load(np.array([query]))[0].copy()
+        dots = np.empty(len(rows), np.int64)
+        for start in range(0, len(rows), _ROWS):
+            x = self._load(rows[start : start + _ROWS])
+            dots[start : start + _ROWS] = np.einsum("rcd,cd->rc", x, q).sum(axis=1, dtype=np.int64)
+        squares: NDArray[np.int64] = self._squares[rows] + self._squares[query] - 2 * dots
+        return squares
+
+    def _load(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Rows as float32, (n, chunks, CHUNK), filled up with zeros."""
+        n = len(rows)
+        np.take(self.data, rows, axis=0, out=self._bytes[:n], mode="clip")
+        self._floats[:n, : self.data.shape[1]] = self._bytes[:n]
+        return self._floats[:n].reshape(n, self._chunks, CHUNK)
+
+    def _all_squares(self) -> NDArray[np.int64]:
+        squares = np.empty(len(self.data), np.int64)
+        for start in range(0, len(self.data), _ROWS):
+            x = self._load(np.arange(start, min(start + _ROWS, len(self.data))))
+            squares[start : start + _ROWS] = np.einsum("rcd,rcd->rc", x, x).sum(
+                axis=1, dtype=np.int64
+            )
+        return squares
+
+    def _floating(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+        difference = self.data[rows].astype(np.float64)
+        difference -= self.data[query].astype(np.float64)
+        difference *= difference
+        return halving_sum(difference)
+
+
+def halving_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum along the last axis by adding halves: elementwise additions in a fixed order."""
+    width = values.shape[-1]
+    while width > 1:
+        half = (width + 1) // 2
+        values[..., : width - half] += values[..., half:width]
+        width = half
+    total: NDArray[np.float64] = values[..., 0].copy()
+    return total
+
+
+def rank(
+    squares: NDArray[np.generic], rows: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.generic]]:
+    """The k nearest rows, ties broken by position, and their squared distances."""
+    order = np.lexsort((rows, squares))[:k]
+    return rows[order], squares[order]

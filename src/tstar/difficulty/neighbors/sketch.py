@@ -1,0 +1,145 @@
+r"""A short vector for each sample whose distances are lower bounds of the true ones.
+
+With V (D×p) orthonormal and c any centre, split x − c into V·z, z = Vᵀ(x − c), and a rest of
+length r. Then for all x and q
+
+    ‖x − q‖² ≥ ‖z_x − z_q‖² + (r_x − r_q)²,
+
+which is a squared distance of the (p+1)-vectors (z, r). V holds leading principal directions of a
+sample of the data, so that the bound is tight; any V is correct. All is float32, and every rounding
+is accounted for: the error of (z, r) is at most ``slack`` in length for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.difficulty.neighbors.exact import CHUNK
+
+UNIT = 2.0**-24  # float32's unit roundoff
+_DEPTH = 128  # products are summed in pieces of this length, which bounds their rounding
+_TILE = 512  # rows converted to float32 at a time
+
+F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Rows (N, p+1), and how far a row may be from its exact place."""
+
+    rows: F32
+    slack: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where x is seen from: (x − centre)·scale, scale a power of two, so that float32 is wide enough."""
+
+    centre: NDArray[np.floating]
+    scale: float = 1.0
+
+    def place(self, data: NDArray[np.generic], out: F32 | None = None) -> F32:
+        """(x − c)·scale in float32: exact for 8-bit data, two roundings of each number otherwise."""
+        if out is None:
+            out = np.empty(data.shape, np.float32)
+        if data.dtype == np.uint8:
+            out[...] = data
+            out -= self.centre
+        else:
+            out[...] = np.multiply(np.subtract(data, self.centre), self.scale)
+        return out
+
+
+def frame_of(data: NDArray[np.generic]) -> Frame:
+    """A frame in the middle of the data; whole numbers for 8-bit data, so that x − c is exact."""
+    sample = data[:: max(1, len(data) // 1024)]
+    middle = sample.mean(axis=0, dtype=np.float64)
+    if data.dtype == np.uint8:
+        return Frame(np.rint(middle).astype(np.float32))
+    largest = max(float(np.abs(data).max()), np.finfo(np.float64).tiny)
+    return Frame(middle, 2.0 ** -np.ceil(np.log2(largest)))
+
+
+def principal_directions(sample: F32, p: int) -> F32:
+    """(D, p) orthonormal, the leading right singular vectors of a centred sample."""
+    gram = sample @ sample.T
+    _, left = np.linalg.eigh(gram.astype(np.float64))
+    directions, _ = np.linalg.qr(sample.T.astype(np.float64) @ left[:, ::-1][:, :p])
+    return np.ascontiguousarray(directions, dtype=np.float32)
+
+
+def squared_lengths(rows: F32) -> NDArray[np.float64]:
+    """‖x‖² of every row: exact for whole numbers up to 255, to 2⁻¹⁵ of itself otherwise."""
+    total = np.zeros(len(rows))
+    for start in range(0, rows.shape[1], CHUNK):
+        piece = rows[:, start : start + CHUNK]
+        total += np.einsum("nd,nd->n", piece, piece)
+    return total
+
+
+def norm_excess(V: F32) -> float:
+    """An upper bound of ‖VᵀV − 1‖: how far V is from orthonormal after rounding to float32."""
+    gram = V.T.astype(np.float64) @ V.astype(np.float64)
+    return float(np.linalg.norm(gram - np.eye(V.shape[1]))) + len(V) * 2.0**-50
+
+
+def sketch(data: NDArray[np.generic], frame: Frame, V: F32) -> Sketch:
+    """(z, r) of every row, reading the data once in tiles."""
+    size, p = V.shape
+    rows = np.empty((len(data), p + 1), np.float32)
+    tile = np.empty((_TILE, size), np.float32)
+    excess = norm_excess(V)
+    slack = 0.0
+    for start in range(0, len(data), _TILE):
+        here = frame.place(data[start : start + _TILE], tile[: len(data) - start])
+        z = here[:, :_DEPTH] @ V[:_DEPTH]
+        for piece in range(_DEPTH, size, _DEPTH):
+            z += here[:, piece : piece + _DEPTH] @ V[piece : piece + _DEPTH]
+        squares = squared_lengths(here)
+        coarse = 0.0 if data.dtype == np.uint8 else 2.0**-15  # the relative error of ``squares``
+        slack = max(slack, _place(rows[start : start + _TILE], here, V, z, squares, coarse, excess))
+    return Sketch(rows, slack)
+
+
+def _place(
+    out: F32,
+    here: F32,
+    V: F32,
+    z: F32,
+    squares: NDArray[np.float64],
+    coarse: float,
+    excess: float,
+) -> float:
+    """Write (z, r) of a tile; the largest error that one of its rows may have."""
+    size, p = V.shape
+    # |error of z_j| ≤ unit for sums in pieces: Σ_i |x_i||V_ij| ≤ ‖x‖, as V's columns have length 1
+    steps = min(_DEPTH, size) + size // _DEPTH + 4
+    unit = steps * UNIT * 1.01 * np.sqrt(squares * (1 + coarse)) * (1 + excess)
+    error = unit * np.sqrt(p)
+    projected = np.einsum("np,np->n", z, z, dtype=np.float64)
+    # r² = ‖x‖² − ‖z‖²: what the errors of both, and a V that is not quite orthonormal, do to it
+    doubt = 2 * unit * np.abs(z).sum(axis=1, dtype=np.float64) + error**2
+    doubt += (3 * excess + coarse) * squares
+    rest = squares - projected
+    unclear = np.flatnonzero(rest < 64 * doubt)
+    if len(unclear):  # the rest is small next to its error: once more, in float64
+        fine = here[unclear].astype(np.float64)
+        squares[unclear] = np.einsum("nd,nd->n", fine, fine)
+        fine = fine @ V.astype(np.float64)
+        z[unclear] = fine
+        projected[unclear] = np.einsum("np,np->n", fine, fine)
+        error[unclear] = np.sqrt(squares[unclear]) * (size * 2.0**-50 + UNIT)
+        doubt[unclear] = squares[unclear] * (size * 2.0**-48 + 3 * excess)
+        rest = squares - projected
+    r = np.sqrt(np.maximum(rest, 0))
+    blur = np.maximum(
+        np.sqrt(np.maximum(rest, 0) + doubt) - r, r - np.sqrt(np.maximum(rest - doubt, 0))
+    )
+    out[:, :-1] = z
+    out[:, -1] = r
+    length = np.sqrt(squares)
+    rounding = 3 * UNIT * length  # of x − c where the data are not whole numbers, and of r itself
+    return float(np.max(np.hypot(error, blur) + rounding + excess * length, initial=0.0))

@@ -1,0 +1,39 @@
+"""A progress bar for what takes more than a moment, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Protocol
+
+_MOMENT = 1.0  # seconds before anything is shown
+
+
+class Tick(Protocol):
+    def __call__(self, done: int, /) -> object: ...
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Tick]:
+    """A function to call with how much was done; shows a bar on stderr after a second."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=total)
+    begun = monotonic()
+
+    def tick(done: int) -> None:
+        bar.advance(task, done)
+        if not bar.live.is_started and monotonic() - begun > _MOMENT:
+            bar.start()
+
+    try:
+        yield tick
+    finally:
+        bar.stop()
