@@ -1,33 +1,56 @@
-"""The ``tstar`` program: its commands, and how errors are shown."""
+"""The ``tstar`` program: its commands in the order of the two flows, and how it ends."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import sys
+import warnings
+from typing import Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
-from tstar.errors import TstarError
+from tstar.cli.failures import Failure, describe, say
 
 USE = "Use: from a model and data to a temperature"
 RESEARCH = "Research: from runs to coefficients"
 
+# A reader of `tstar --help` meets the commands as a user does; any other command comes after these.
+_ORDER = (
+    *("demo", "temperature", "calculator", "csg", "recommend", "check", "fold"),
+    *("data", "models", "sweep", "runs", "compare", "fit", "report", "figure", "paper"),
+)
+
+
+class _Flows(TyperGroup):
+    """Commands in the order of the flows, not of the files that they live in."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        def place(name: str) -> int:
+            return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+        return sorted(super().list_commands(ctx), key=place)
+
+
 app = typer.Typer(
     name="tstar",
+    cls=_Flows,
     help="Which softmax temperature should your classifier train at? Ask before you train.",
+    epilog="Start with: tstar demo · Each command shows an example with --help.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-errors = Console(stderr=True)
 
 
 @app.callback(invoke_without_command=True)
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show the traceback of an error; may stand anywhere."
+    ),
 ) -> None:
     if version:
         from tstar._version import __version__
@@ -45,18 +68,36 @@ def _load_commands() -> None:
 
 
 def main() -> None:
-    """Run the program. An error of the package is one line; ``--debug`` shows where it arose."""
-    _load_commands()
+    """Run the program. An error is one line and a hint; ``--debug`` shows where it arose."""
+    words, debug = _take_debug(sys.argv[1:])
+    if not debug:
+        warnings.showwarning = _warn
     try:
-        app()
-    except TstarError as error:
-        if "--debug" in sys.argv:
+        _load_commands()
+        command = typer.main.get_command(app)
+        code = command.main(args=words, prog_name="tstar", standalone_mode=False)
+    except Exception as error:
+        failure = describe(error)
+        if debug and failure.traceable:
             raise
-        errors.print(f"[bold red]error[/] {_escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+        _end(failure)
+    except KeyboardInterrupt as error:
+        _end(describe(error))
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def _escape(text: str) -> str:
-    from rich.markup import escape
+def _end(failure: Failure) -> None:
+    say(failure)
+    sys.exit(failure.code)
 
-    return escape(text)
+
+def _take_debug(words: list[str]) -> tuple[list[str], bool]:
+    """The words without ``--debug``, wherever it stands, and whether it was there."""
+    cut = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:cut] if word != "--debug"]
+    return kept + words[cut:], len(kept) < cut
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as one line; where it arose interests only with ``--debug``."""
+    say(Failure(" ".join(str(message).split()), kind="warning"))

@@ -1,0 +1,289 @@
+"""What is typed into the page gives what Python gives, in a real browser."""
+
+import json
+import math
+
+import pytest
+
+import tstar
+from tstar.advice import choose_variant
+from tstar.calculator import facts
+from tstar.errors import TstarError
+from tstar.rules import on_one_axis
+
+pytestmark = pytest.mark.browser
+
+GRID = [
+    (M, K, csg)
+    for M in (1, 42, 512, 600, 2048, 4_000_000)
+    for K in (None, 2, 3, 10, 200, 1000)
+    for csg in (None, 1e-5, 0.3, 1.39, 88.72, 1234.5678)
+]
+
+
+# Sets the fields as a keystroke would, and reads everything that Python can be asked for. In one call, since a
+# round trip for each field of each case would take minutes.
+SCRIPT = """(cases) => cases.map((fields) => {
+  for (const [id, text] of Object.entries(fields ?? {})) document.getElementById(id).value = text;
+  if (fields) document.getElementById("csg").dispatchEvent(new Event("input", { bubbles: true }));
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const rows = (id, key) => Object.fromEntries(all(`#${id} tbody tr`).map(
+    (row) => [row.dataset[key], row.dataset.temperature === "" ? null : Number(row.dataset.temperature)]));
+  const text = (id) => document.getElementById(id).textContent;
+  const head = document.getElementById("headline").dataset;
+  return {
+    headline: head.temperature === undefined ? null : Number(head.temperature),
+    variant: head.variant,
+    reason: text("reason"),
+    terms: all("#terms tr").map((row) => [...row.cells].map((cell) => cell.textContent)),
+    flags: all("#flags li").map((item) => item.textContent),
+    variants: rows("variants", "variant"),
+    variantFlags: Object.fromEntries(all("#variants tbody tr").map(
+      (row) => [row.dataset.variant, row.dataset.flags ? JSON.parse(row.dataset.flags) : null])),
+    rules: rows("rules", "rule"),
+    code: text("code"),
+    errors: Object.fromEntries(["features", "classes", "csg", "base"].map((id) => [id, text(`${id}-error`)])),
+    curves: all("#chart path").map((path) => path.dataset.series),
+  };
+})"""
+
+
+def typed(M="", K="", csg="", base="") -> dict[str, str]:
+    values = {"features": M, "classes": K, "csg": csg, "base": base}
+    return {field: "" if value is None else str(value) for field, value in values.items()}
+
+
+def fill(page, *values):
+    for field, text in typed(*values).items():
+        page.fill(f"#{field}", text)
+
+
+def shown(page) -> dict:
+    return page.evaluate(SCRIPT, [None])[0]
+
+
+def python_variant(name, M, K, csg):
+    try:
+        return tstar.explain(M, K, csg, variant=name)
+    except TstarError:
+        return None
+
+
+def check(page, M, K, csg, base=None, scenario="scratch"):
+    compare(shown(page), M, K, csg, base, scenario)
+
+
+def compare(got, M, K, csg, base=None, scenario="scratch"):
+    expected = {name: python_variant(name, M, K, csg) for name in facts()["sets"]}
+    for name, value in expected.items():
+        if value is None:
+            assert got["variants"][name] is None, (name, M, K, csg)
+            continue
+        assert got["variants"][name] == pytest.approx(value.temperature, rel=1e-12), (name, M, K)
+        assert got["variantFlags"][name] == [f"{f.level}: {f.message}" for f in value.flags]
+    for rule in on_one_axis(M, K, csg, base_features=base):
+        at = (rule.name, M, K, csg)
+        if rule.temperature is None:
+            assert got["rules"][rule.name] is None, at
+        else:
+            assert got["rules"][rule.name] == pytest.approx(rule.temperature, rel=1e-12), at
+    if K is None:
+        name, reason = ("csg" if csg else "base"), got["reason"]
+    else:
+        name, reason = choose_variant(csg, scenario)
+    answer = expected[name]
+    assert got["variant"] == name
+    assert got["reason"] == reason
+    assert got["headline"] == pytest.approx(answer.temperature, rel=1e-12)
+    lines = [[term.expression, f"{term.value:+.4f}"] for term in answer.terms]
+    assert got["terms"] == [*lines, ["sum", f"{answer.unclipped:+.4f}"]]
+    flags = [f"{flag.level}: {flag.message}" for flag in answer.flags]
+    if answer.clipped:
+        flags.insert(
+            0,
+            f"clipped: {answer.unclipped:.4g} was clipped to the {answer.clipped}, {answer.temperature:g}",
+        )
+    assert got["flags"] == flags
+    assert run(got["code"]) == answer.temperature
+    drawn = [n for n, value in expected.items() if value is not None]
+    assert got["curves"] == [*drawn, "sqrt-m"]
+
+
+def run(code: str) -> float:
+    """The temperature that the copied lines put into a model."""
+    import torch
+
+    names = {"model": torch.nn.Linear(4, 3, dtype=torch.float64)}
+    exec(code, names)
+    return float(names["model"].temperature)
+
+
+def test_every_number_and_message_is_pythons_over_a_grid(open_page):
+    page = open_page()
+    everything = page.evaluate(SCRIPT, [typed(*case) for case in GRID])
+    for case, got in zip(GRID, everything, strict=True):
+        compare(got, *case)
+
+
+def test_fine_tuning_and_a_base_width(open_page):
+    page = open_page()
+    page.select_option("#scenario", "finetune")
+    for M, K, csg, base in ((2048, 8, 3.85, 64), (768, 101, None, 768), (768, 37, 500.0, 100_000)):
+        fill(page, M, K, csg, base)
+        check(page, M, K, csg, base, "finetune")
+
+
+def test_the_papers_isic_case_by_picking_from_the_lists(open_page):
+    page = open_page()
+    page.select_option("#model", "torchvision/resnet50")
+    page.select_option("#task", "ISIC")
+    page.select_option("#scenario", "finetune")
+    assert "24.89" in page.inner_text("#headline")
+    check(page, 2048, 8, 3.85, scenario="finetune")
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "message"),
+    [
+        ("features", "", "Type M, or pick a model."),
+        ("features", "0", "M must be a whole number of at least 1, got 0."),
+        ("features", "-3", "M must be a whole number of at least 1, got -3."),
+        ("features", "64.5", "M must be a whole number of at least 1, got 64.5."),
+        ("features", "wide", "M must be a whole number of at least 1, got wide."),
+        ("features", "0x40", "M must be a whole number of at least 1, got 0x40."),
+        ("features", "1e999", "M must be a whole number of at least 1, got 1e999."),
+        ("features", "<b>9", "M must be a whole number of at least 1, got <b>9."),
+        ("classes", "1", "K must be a whole number of at least 2, got 1."),
+        ("classes", "ten", "K must be a whole number of at least 2, got ten."),
+        ("csg", "-1", "csg must be a number of at least 0, got -1."),
+        ("csg", "3,85", "csg must be a number of at least 0, got 3,85."),
+        ("csg", "NaN", "csg must be a number of at least 0, got NaN."),
+        ("base", "0", "The base width must be a whole number of at least 1, got 0."),
+    ],
+)
+def test_bad_input_is_named_where_it_stands(open_page, field, text, message):
+    page = open_page()
+    fill(page, 64, 10, 2.0, 32)
+    page.fill(f"#{field}", text)
+    got = shown(page)
+    assert got["errors"] == dict.fromkeys(got["errors"], "") | {field: message}
+    assert page.get_attribute(f"#{field}", "aria-invalid") == "true"
+    if field == "features":
+        assert got["headline"] is None
+        assert got["code"] == ""
+        assert got["rules"] == {}
+    else:  # what cannot be read counts as not given
+        K, csg = (None if field == "classes" else 10), (None if field == "csg" else 2.0)
+        check(page, 64, K, csg, None if field == "base" else 32)
+    fill(page, 64, 10, 2.0, 32)
+    check(page, 64, 10, 2.0, 32)
+
+
+def test_a_csg_of_zero_leaves_the_class_count(open_page):
+    page = open_page()
+    fill(page, 64, 10, 0)
+    got = shown(page)
+    assert got["variants"]["csgcn"] is None
+    assert got["headline"] == pytest.approx(tstar.temperature(64, 10))
+    assert got["reason"] == choose_variant(0.0, "scratch")[1]
+    assert "csg > 0" in page.inner_text("#variants")
+
+
+def test_typing_another_width_lets_go_of_the_model(open_page):
+    page = open_page()
+    page.select_option("#model", "timm/vit_tiny_patch16_224")
+    assert page.input_value("#features") == "192"
+    page.fill("#features", "193")
+    assert page.input_value("#model") == ""
+    page.select_option("#task", "CUB")
+    page.fill("#csg", "75")
+    assert page.input_value("#task") == ""
+
+
+def test_every_listed_model_and_data_set_fills_in_its_numbers(open_page):
+    page = open_page()
+    known = facts()
+    for group in known["models"]:
+        for model in group["models"]:
+            page.select_option("#model", f"{group['library']}/{model['name']}")
+            assert page.input_value("#features") == str(model["features"])
+    for task in known["tasks"]:
+        page.select_option("#task", task["key"])
+        assert float(page.input_value("#csg")) == task["csg"]
+        assert page.input_value("#classes") == str(task["classes"])
+        assert page.input_value("#task") == task["key"]
+
+
+def test_it_works_from_the_keyboard_alone(open_page):
+    page = open_page()
+    page.keyboard.press("Tab")  # to the list of models
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "features"
+    page.keyboard.press("Control+a")
+    page.keyboard.type("512")
+    page.keyboard.press("Enter")  # must not reload the page
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("10")
+    check(page, 512, 10, None)
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "variant":
+            break
+    assert page.evaluate("document.activeElement.value") == "cn"
+    page.keyboard.press("ArrowUp")  # csg is not given, so the next one up is base
+    got = shown(page)
+    assert got["variant"] == "base"
+    assert got["headline"] == pytest.approx(tstar.temperature(512))
+    assert page.evaluate("document.activeElement.value") == "base"
+    assert got["reason"] == "The variant you chose."
+
+
+def test_copy_puts_the_two_lines_on_the_clipboard(open_page):
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#code")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 820, 1280])
+def test_nothing_sticks_out_and_text_has_contrast(open_page, scheme, width):
+    page = open_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    fill(page, 4_000_000, 1000, 1e-5)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll("h1, p, td, th, li, label, code, svg text, button")].filter(
+             (node) => node.textContent.trim()).map((node) => {
+          let at = node, behind = "rgba(0, 0, 0, 0)";
+          while (at && behind.endsWith(", 0)")) { behind = getComputedStyle(at).backgroundColor; at = at.parentElement; }
+          const own = getComputedStyle(node);
+          return [node.tagName === "text" ? own.fill : own.color, behind, node.textContent.slice(0, 40)];
+        })"""
+    )
+    assert len(pairs) > 40
+    for ink, paper, text in pairs:
+        assert contrast(ink, paper) >= 4.5, (text, ink, paper)
+
+
+def contrast(a: str, b: str) -> float:
+    """The contrast of two CSS colours, as WCAG 2 defines it."""
+    light = sorted(map(luminance, (a, b)))
+    return (light[1] + 0.05) / (light[0] + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [float(p) / 255 for p in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return math.fsum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_the_grid_would_notice_a_changed_coefficient(open_page):
+    """The comparison can fail: a page whose δ is off by a thousandth does not pass it."""
+    page = open_page()
+    page.evaluate("known.sets.cn.delta += 0.001")
+    fill(page, 64, 10, None)
+    with pytest.raises(AssertionError):
+        check(page, 64, 10, None)
+    assert json.dumps(facts())  # the facts themselves are plain JSON

@@ -1,0 +1,242 @@
+"""How the program as a whole behaves: help, usage errors, failures, completion."""
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import typer
+
+from tstar.cli import app as program
+from tstar.cli.failures import describe
+
+PIPED = """
+import sys
+from tstar.cli.app import app, main
+
+@app.command()
+def talk():
+    for _ in range(100_000):
+        print("a line")
+
+sys.argv = ["tstar", "talk"]
+main()
+"""
+
+
+def faulty(kind: str) -> None:
+    match kind:
+        case "key":
+            _ = {}["absent"]
+        case "file":
+            Path("/nowhere/to/be found").read_text()
+        case "folder":
+            Path(os.curdir).read_text()
+        case "sklearn":
+            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
+        case "stranger":
+            raise ModuleNotFoundError("No module named 'strange'", name="strange")
+        case "markup":
+            raise RuntimeError("a [bold]list[/] of\n[1, 2]")
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "memory":
+            raise MemoryError
+        case "warning":
+            warnings.warn("mind\nthe step", UserWarning, stacklevel=1)
+        case "exit":
+            raise SystemExit(7)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The program in this process, with one more command, ``faulty``: its exit code and its lines on stderr."""
+    program._load_commands()
+    registered = program.app.registered_commands
+    monkeypatch.setattr(program.app, "registered_commands", [*registered])
+    program.app.command()(faulty)
+
+    def call(*words: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr(sys, "argv", ["tstar", *words])
+        with warnings.catch_warnings():  # main() changes how warnings are shown
+            warnings.simplefilter("default")
+            with pytest.raises(SystemExit) as end:
+                program.main()
+        return end.value.code, [line for line in capsys.readouterr().err.splitlines() if line]
+
+    return call
+
+
+def tstar(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tstar", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "100", **env},
+    )
+
+
+def leaves(command, name="tstar"):
+    """Every command that does something, with the words that call it."""
+    for key, child in getattr(command, "commands", {}).items():
+        if hasattr(child, "commands"):
+            yield from leaves(child, f"{name} {key}")
+        else:
+            yield f"{name} {key}", child
+
+
+@pytest.fixture(scope="module")
+def commands():
+    program._load_commands()
+    return dict(leaves(typer.main.get_command(program.app)))
+
+
+def test_every_command_has_one_line_of_help_and_an_example_that_calls_it(commands):
+    assert {"tstar temperature", "tstar calculator", "tstar sweep", "tstar runs ls"} <= set(
+        commands
+    )
+    for name, command in commands.items():
+        first, *rest = (command.help or "").strip().splitlines()
+        assert first.endswith((".", "?")), name
+        examples = [line.strip() for line in rest if line.strip().startswith("Example:")]
+        assert examples, f"{name} has no example"
+        assert examples[0].removeprefix("Example: ").startswith(name), name
+
+
+def test_every_example_parses(commands):
+    import shlex
+
+    for name, command in commands.items():
+        example = next(line for line in command.help.splitlines() if "Example:" in line)
+        words = shlex.split(example.partition(f"Example: {name}")[2])
+        with command.make_context(name, words):
+            pass
+
+
+def test_help_shows_the_two_flows_in_order():
+    shown = tstar("--help").stdout
+    use, research = shown.index(program.USE[:20]), shown.index(program.RESEARCH[:20])
+    assert use < shown.index("temperature  ") < shown.index("recommend  ") < research
+    assert research < shown.index("sweep  ") < shown.index("fit  ")
+
+
+def test_every_command_is_in_one_of_the_two_flows():
+    program._load_commands()
+    registered = [*program.app.registered_commands, *program.app.registered_groups]
+    assert {entry.rich_help_panel for entry in registered} == {program.USE, program.RESEARCH}
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["temperature"], "Missing option '--features'", "tstar temperature --help"),
+        (["temperature", "--features", "x"], "'--features'", "tstar temperature --help"),
+        (["temperature", "--fetures", "1"], "--fetures", "tstar temperature --help"),
+        (["runs", "lst"], "No such command 'lst'", "tstar runs --help"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_a_hint(run, words, message, hint):
+    code, (first, second) = run(*words)
+    assert code == 2
+    assert first.startswith("error ")
+    assert message in first
+    assert second == f"hint {hint}"
+
+
+def test_debug_may_stand_anywhere():
+    done = tstar("temperature", "--features", "0", "--debug")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert program._take_debug(["--debug", "a"]) == (["a"], True)
+    assert program._take_debug(["a", "--debug", "--", "--debug"]) == (["a", "--", "--debug"], True)
+    assert program._take_debug(["a", "--", "--debug"]) == (["a", "--", "--debug"], False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "lines"),
+    [
+        ("key", 1, ["error KeyError: 'absent'", "hint this was not expected: add --debug"]),
+        ("file", 1, ["error No such file or directory: /nowhere/to/be found", "hint check"]),
+        ("folder", 1, ["error Is a directory: .", "hint name a file, not a folder"]),
+        ("sklearn", 1, ["error This needs the package 'scikit-learn'", "hint pip install 'tstar["]),
+        ("stranger", 1, ["error This needs the package 'strange'", "hint pip install strange"]),
+        ("markup", 1, ["error RuntimeError: a [bold]list[/] of [1, 2]", "hint this"]),
+        ("interrupt", 130, []),
+        ("memory", 1, ["error The memory was not enough.", "hint smaller batches"]),
+        ("warning", 0, ["warning mind the step"]),
+        ("exit", 7, []),
+    ],
+)
+def test_what_goes_wrong_is_said_in_a_line_and_a_hint(run, kind, code, lines):
+    got, said = run("faulty", kind)
+    assert got == code
+    assert len(said) == len(lines), said
+    for line, start in zip(said, lines, strict=True):
+        assert line.startswith(start)
+
+
+def test_debug_raises_an_unexpected_error(run, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tstar", "faulty", "key", "--debug"])
+    with pytest.raises(KeyError, match="absent"):
+        program.main()
+
+
+def test_the_extra_is_one_that_brings_the_package():
+    import importlib.metadata as metadata
+
+    hint = describe(ModuleNotFoundError("no", name="torchvision.models")).hint
+    extra = hint.partition("[")[2].partition("]")[0]
+    wanted = [line for line in metadata.requires("tstar") if line.startswith("torchvision")]
+    assert any(extra in line for line in wanted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+def test_a_reader_that_leaves_early_is_no_error():
+    command = [sys.executable, "-c", PIPED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout.readline() == b"a line\n"
+        running.stdout.close()
+        said = running.stderr.read().decode()
+    assert "Traceback" not in said
+    assert "error" not in said
+
+
+def test_interrupts_while_the_program_starts_are_quiet(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "_load_commands", interrupt)
+    monkeypatch.setattr(sys, "argv", ["tstar", "--version"])
+    monkeypatch.setattr("warnings.showwarning", program._warn)
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 128 + signal.SIGINT
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_offers_the_commands(shell):
+    asked = {
+        "bash": {"COMP_WORDS": "tstar tem", "COMP_CWORD": "1"},
+        "zsh": {"_TYPER_COMPLETE_ARGS": "tstar tem"},
+        "fish": {"_TYPER_COMPLETE_ARGS": "tstar tem", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    done = tstar(_TSTAR_COMPLETE=f"complete_{shell}", **asked)
+    assert "temperature" in done.stdout
+    assert "sweep" not in done.stdout
+
+
+def test_completion_offers_the_options_of_a_command():
+    done = tstar(
+        _TSTAR_COMPLETE="complete_bash", COMP_WORDS="tstar temperature --fea", COMP_CWORD="2"
+    )
+    assert done.stdout.split() == ["--features"]
+
+
+def test_the_completion_script_names_the_program():
+    done = tstar("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert "_TSTAR_COMPLETE" in done.stdout
