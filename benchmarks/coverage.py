@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib
 import gc
+import importlib
 import multiprocessing
 import resource
 import time

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tstar
+from tstar.surgery import resolve_head, tempered_heads
 
 CLASSES = 13  # no layer has this width by chance
 TEMPERATURE = 7.5  # the advice for a narrow model can be 1, which divides nothing
@@ -76,8 +77,6 @@ def find(model: nn.Module) -> tuple[list[Any], str]:
         if "head='all'" not in str(error):
             raise
     tempered = tstar.temper(model, 1.0, head="all")
-    from tstar.surgery import resolve_head, tempered_heads
-
     return [resolve_head(model, path) for path in tempered_heads(tempered)], "head='all'"
 
 
@@ -114,7 +113,7 @@ def train_step(model: nn.Module, example: Any, on_meta: bool) -> None:
     # Batches of two at the smallest size explode the gradients of deep plain networks as well.
     nn.utils.clip_grad_norm_(parameters, 1.0)
     torch.optim.SGD(parameters, lr=1e-3).step()
-    for head in tstar.surgery.tempered_heads(model).values():
+    for head in tempered_heads(model).values():
         expect(head.weight.grad is not None, "no gradient reached the head")
         if not on_meta:
             expect(bool(torch.isfinite(loss)), f"the loss is {loss.item()}")

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 import tstar
 from digits import accuracy, data, tempered
 from tstar.callbacks.lightning import TemperatureCallback
+from tstar.surgery import tempered_heads
 
 
 class Classifier(L.LightningModule):
@@ -27,7 +28,7 @@ class Classifier(L.LightningModule):
 def main(samples: int = 1797, epochs: int = 5) -> float:
     train_set, held_out = data(samples)
     module = Classifier()
-    final = float(tstar.surgery.tempered_heads(module)["model.7"].temperature)
+    final = float(tempered_heads(module)["model.7"].temperature)
     warmup = tstar.Schedule.warmup(final, steps=max(1, epochs - 1))
     trainer = L.Trainer(
         max_epochs=epochs,

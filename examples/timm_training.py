@@ -9,6 +9,7 @@ from timm.utils import ModelEmaV3, reparameterize_model
 from torch.utils.data import DataLoader
 
 import tstar
+from tstar.surgery import tempered_heads
 from digits import accuracy, data
 
 
@@ -21,7 +22,7 @@ def main(samples: int = 1797, epochs: int = 5) -> float:
     model = tstar.temper(model, T)
 
     optimiser = create_optimizer_v2(model, opt="sgd", lr=0.1, momentum=0.9, weight_decay=1e-4)
-    norm = tstar.surgery.tempered_heads(model)[head.path].norm
+    norm = tempered_heads(model)[head.path].norm
     undecayed = {
         id(p) for g in optimiser.param_groups if g["weight_decay"] == 0 for p in g["params"]
     }
@@ -39,7 +40,7 @@ def main(samples: int = 1797, epochs: int = 5) -> float:
     plain = reparameterize_model(
         averaged
     )  # calls TemperedHead.fuse; tstar.fold(averaged) does the same
-    assert not tstar.surgery.tempered_heads(plain)
+    assert not tempered_heads(plain)
     x = held_out.tensors[0]
     assert torch.allclose(plain(x), averaged(x), atol=1e-4)
     return accuracy(plain, held_out)

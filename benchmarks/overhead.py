@@ -1,0 +1,141 @@
+"""What tempering costs: a training step of ResNet50 tempered against plain, inference folded against plain.
+
+    python benchmarks/overhead.py                       # writes results/overhead/cpu.csv and its README
+    python benchmarks/overhead.py --device cuda --batch 64
+
+The two variants take turns, in an order that swaps every time, so that a drift of the machine meets both. On a CPU
+the process's own time is counted (one thread), since the clock on the wall also counts other people's work. Given:
+the median of the ratio within a pair, and a 95 % interval of that median by resampling pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import platform
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torchvision
+from torch import Tensor, nn
+
+import tstar
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "overhead"
+
+
+def trainer(model: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
+    model.train()
+    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        F.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    return step
+
+
+def predictor(model: nn.Module, x: Tensor) -> Callable[[], None]:
+    model.eval()
+
+    def step() -> None:
+        with torch.inference_mode():
+            model(x)
+
+    return step
+
+
+def seconds(step: Callable[[], None], device: str) -> float:
+    clock = time.perf_counter if device == "cuda" else time.process_time
+    if device == "cuda":
+        torch.cuda.synchronize()
+    started = clock()
+    step()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return clock() - started
+
+
+def in_turns(
+    plain: Callable[[], None], other: Callable[[], None], pairs: int, device: str
+) -> list[tuple[float, float]]:
+    """(plain, other) seconds of each pair; the first of a pair is the second of the next."""
+    for step in (plain, other, plain, other):  # warm up
+        step()
+    times = []
+    for pair in range(pairs):
+        if pair % 2:
+            b, a = seconds(other, device), seconds(plain, device)
+        else:
+            a, b = seconds(plain, device), seconds(other, device)
+        times.append((a, b))
+    return times
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """A 95 % interval of the median, by 10,000 resamplings."""
+    generator = np.random.default_rng(0)
+    medians = np.median(generator.choice(ratios, (10_000, len(ratios))), axis=1)
+    low, high = np.quantile(medians, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--pairs", type=int, default=20)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.simplefilter(
+        "ignore"
+    )  # folding a norm that has seen no batch: only its speed counts here
+    x = torch.randn(options.batch, 3, options.size, options.size, device=options.device)
+    y = torch.arange(options.batch, device=options.device)
+    model = torchvision.models.resnet50().to(options.device)
+    tempered = tstar.temper(model, 12.0)
+    folded = tstar.fold(tempered.eval())
+    measured = {
+        "training step, tempered / plain": (trainer(model, x, y), trainer(tempered, x, y), 1),
+        "inference, folded / plain": (predictor(model, x), predictor(folded, x), 2),
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    lines, rows = [], []
+    for name, (plain, other, more) in measured.items():
+        if "inference" in name:
+            model.eval()
+        times = in_turns(plain, other, more * options.pairs, options.device)
+        ratios = [b / a for a, b in times]
+        low, high = interval(ratios)
+        base = statistics.median(a for a, _ in times)
+        lines.append(
+            f"| {name} | {statistics.median(ratios):.4f} | {low:.4f} to {high:.4f} | {len(times)} | {base:.3f} s |"
+        )
+        rows += [(name, f"{a:.5f}", f"{b:.5f}") for a, b in times]
+        print(lines[-1], flush=True)
+    with (RESULTS / f"{options.device}.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("what", "plain", "other"), *rows])
+    versions = (
+        f"torch {torch.__version__}, torchvision {torchvision.__version__}, {platform.machine()}"
+    )
+    text = [
+        f"# Overhead on {options.device}", "",
+        f"ResNet50, batch {options.batch}, {options.size}×{options.size}, 1000 classes, one thread; {versions}.", "",
+        "| what | median ratio | 95 % interval of the median | pairs | plain |", "|---|---|---|---|---|", *lines, "",
+        f"Rebuilt by `python benchmarks/overhead.py --device {options.device} --batch {options.batch} --size "
+        f"{options.size} --pairs {options.pairs}`; the times of every pair are in `{options.device}.csv`.", "",
+    ]  # fmt: skip
+    (RESULTS / f"{options.device}.md").write_text("\n".join(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The schedule in a Lightning trainer: the right T at every step, also after a resumed checkpoint."""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import tstar
+
+L = pytest.importorskip("lightning")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
+
+
+class Module(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.model = tstar.temper(nn.Linear(4, 3), 9.0)
+        self.seen = []
+
+    def training_step(self, batch):
+        self.seen.append(float(self.model.temperature))
+        return nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def fit(callback, epochs, folder=None, resume=None, accumulate=1):
+    module = Module()
+    trainer = L.Trainer(
+        max_epochs=epochs, accelerator="cpu", callbacks=[callback], logger=False, enable_progress_bar=False,
+        enable_checkpointing=False, enable_model_summary=False, accumulate_grad_batches=accumulate,
+    )  # fmt: skip
+    data = TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
+    trainer.fit(module, DataLoader(data, batch_size=4), ckpt_path=resume, weights_only=True)
+    if folder:
+        trainer.save_checkpoint(folder / "last.ckpt")
+    return module.seen
+
+
+def callback(every):
+    from tstar.callbacks.lightning import TemperatureCallback
+
+    return TemperatureCallback(tstar.Schedule.linear(1.0, 7.0, steps=6), every)
+
+
+def test_epochs_steps_and_accumulated_steps():
+    assert fit(callback("epoch"), 2) == [1.0] * 3 + [2.0] * 3
+    assert fit(callback("step"), 2) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert fit(callback("step"), 1, accumulate=3) == [1.0, 1.0, 1.0]
+
+
+def test_a_resumed_run_goes_on_at_its_temperature(tmp_path):
+    fit(callback("epoch"), 2, folder=tmp_path)
+    assert fit(callback("epoch"), 3, resume=tmp_path / "last.ckpt") == [3.0] * 3
+
+
+def test_an_unknown_interval_is_refused():
+    with pytest.raises(tstar.TstarError, match="interval"):
+        callback("hour")

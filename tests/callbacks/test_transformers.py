@@ -1,0 +1,47 @@
+"""The schedule in transformers' Trainer: the right T at every step or epoch."""
+
+import pytest
+import torch
+from torch import nn
+
+import tstar
+
+hf = pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+        self.seen = []
+
+    def forward(self, x, labels):
+        logits = self.out(x)
+        self.seen.append(float(self.out.temperature))
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+
+@pytest.mark.parametrize(
+    ("every", "accumulate", "expected"),
+    [
+        ("step", 1, [1, 2, 3, 4, 5, 6]),
+        ("epoch", 1, [1, 1, 1, 2, 2, 2]),
+        ("step", 3, [1, 1, 1, 2, 2, 2]),
+    ],
+)
+def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
+    from tstar.callbacks.transformers import TemperatureCallback
+
+    model = tstar.temper(Model(), 9.0, head="out")
+    rows = [{"x": torch.randn(4), "labels": i % 3} for i in range(12)]
+    arguments = hf.TrainingArguments(
+        str(tmp_path), num_train_epochs=2, per_device_train_batch_size=4, use_cpu=True, save_strategy="no",
+        report_to="none", disable_tqdm=True, logging_steps=1, gradient_accumulation_steps=accumulate,
+        dataloader_pin_memory=False,
+    )  # fmt: skip
+    schedule = TemperatureCallback(tstar.Schedule.linear(1.0, 7.0, steps=6), every)
+    trainer = hf.Trainer(model, arguments, train_dataset=rows, callbacks=[schedule])
+    trainer.train()
+    assert model.seen == expected
