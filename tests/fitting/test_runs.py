@@ -146,3 +146,14 @@ def test_reading_leaves_the_frame_alone(runs):
     before = runs.copy(deep=True)
     grouped(runs)
     pd.testing.assert_frame_equal(runs, before)
+
+
+def test_the_sweep_s_own_store_is_read(runs, tmp_path):
+    from tstar.sweep.store import Store
+
+    with Store(tmp_path / "runs.db", create=True) as store:
+        for number, row in enumerate(runs.to_dict("records")):
+            store.insert(row | {"key": f"{number:x}", "attempts": 1, "role": "run", "epochs": 3})
+    read_back = grouped(read(tmp_path / "runs.db"))
+    assert [c.accuracies for c in read_back] == [c.accuracies for c in grouped(runs)]
+    assert all(c.facts["epochs"] == 3 for c in read_back)

@@ -82,6 +82,15 @@ def test_seeds_are_averaged_and_diverged_runs_are_chance():
     assert cell(frame, "T=1", "GTS") == pytest.approx(100 * (0.5 + 0.7 + 1 / 43) / 3)
 
 
+def test_a_named_method_that_diverged_is_chance_too():
+    runs = [
+        run(accuracy=None, method="insert-ln", temperature=None, status="diverged"),
+        run(accuracy=None, method="insert-ln", temperature=None, status="running"),
+    ]
+    frame = yours("datasets", pd.DataFrame(runs))
+    assert cell(frame, "Insert LN", "GTS") == pytest.approx(100 / 43)
+
+
 def test_a_grid_is_interpolated_at_the_method_s_temperature_and_marked():
     T = temperature(2048, 43, 1.39, variant="cn")
     low, high = 16.0, 32.0

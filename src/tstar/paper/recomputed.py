@@ -152,4 +152,4 @@ def _row(kind: Spec, line: pd.Series) -> str:
 
 
 def _show(value: float | str) -> str:
-    return (value or "no mark") if isinstance(value, str) else f"{value:.4f}".rstrip("0")
+    return (value or "no mark") if isinstance(value, str) else f"{value + 0.0:.3f}"
