@@ -15,8 +15,10 @@ Vector = NDArray[np.float64]
 
 def spectrum(L: NDArray[np.float64]) -> Vector:
     """Eigenvalues of a symmetric (K, K) matrix, ascending, to about K·2⁻⁵²·‖L‖."""
-    diagonal, off = _tridiagonal(L)
-    return _bisect(diagonal, off)
+    largest = float(np.abs(L).max())
+    scale = 2.0 ** np.floor(np.log2(largest)) if largest > 0 else 1.0  # so that no square overflows
+    diagonal, off = _tridiagonal(L / scale)
+    return _bisect(diagonal, off) * scale
 
 
 def _tridiagonal(A: NDArray[np.float64]) -> tuple[Vector, Vector]:

@@ -111,7 +111,8 @@ def _refine(
 
 def _up(limit: float) -> np.float32:
     """The next float32 above a limit, so that rounding it rules nothing out."""
-    return np.float32(np.nextafter(np.float32(limit), np.float32(np.inf)))
+    above: np.float32 = np.nextafter(np.float32(limit), np.float32(np.inf))
+    return above
 
 
 def _below(

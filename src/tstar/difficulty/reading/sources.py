@@ -94,11 +94,6 @@ def _from_stream(
     unreadable = data.unreadable if isinstance(data, ImageFolder) else []
     if unreadable and not skip:
         raise unreadable_error(unreadable)
-    if given is not None and len(given) != len(values):
-        raise TstarError(
-            f"data and labels must have the same length, got {len(values)} samples and "
-            f"{len(given)} labels."
-        )
     codes, classes = encode(seen)
     scale, notes = _unit(values, images)
     if unreadable:
@@ -118,13 +113,21 @@ def _pairs(data: Any, column: str | None, given: list[Any] | None) -> Iterator[t
             f"path, got {type(data).__name__}."
         )
     if given is not None:
-        return zip(_samples(data), iter(given), strict=False)
+        return zip(_samples(data, len(given)), given, strict=True)
     return (stream.batches if isinstance(data, DataLoader) else stream.items)(data, column)
 
 
-def _samples(data: Any) -> Iterator[Any]:
-    for item in stream._each(data):
-        yield item[0] if isinstance(item, tuple) else item
+def _samples(data: Any, labels: int) -> Iterator[Any]:
+    """The samples of data whose labels are kept apart, which must be as many."""
+    count = 0
+    for item in stream.each(data):
+        count += 1
+        if count <= labels:
+            yield item[0] if isinstance(item, tuple) else item
+    if count != labels:
+        raise TstarError(
+            f"data and labels must have the same length, got {count} samples and {labels} labels."
+        )
 
 
 def _length(data: Any) -> int | None:

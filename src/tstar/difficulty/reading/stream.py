@@ -82,7 +82,7 @@ def sample_row(sample: Any, size: int | None) -> tuple[NDArray[np.generic], bool
 
 def items(data: Iterable[Any], label_column: str | None) -> Iterator[tuple[Any, Any]]:
     """(sample, label) of a Dataset's items: pairs, or dictionaries with an image and a label."""
-    for position, item in enumerate(_each(data)):
+    for position, item in enumerate(each(data)):
         yield _pair(item, position, label_column)
 
 
@@ -97,7 +97,7 @@ def batches(data: Iterable[Any], label_column: str | None) -> Iterator[tuple[Any
         yield from zip(samples, labels, strict=True)
 
 
-def _each(data: Any) -> Iterator[Any]:
+def each(data: Any) -> Iterator[Any]:
     """The items of a map-style data set by index (its ``__iter__`` may never end), else by iteration."""
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         yield from (data[i] for i in range(len(data)))

@@ -1,0 +1,44 @@
+"""Independent references for the tests of csg: brute force, and the public implementation."""
+
+import numpy as np
+
+
+def brute_neighbors(data, queries, k):
+    """The k nearest by plain differences in wide types, the sample itself left out, ties by position."""
+    wide = data.astype(np.int64 if data.dtype == np.uint8 else np.longdouble)
+    found = []
+    for q in queries:
+        squares = ((wide - wide[q]) ** 2).sum(axis=1)
+        order = np.lexsort((np.arange(len(wide)), squares))
+        found.append(order[order != q][:k])
+    return np.array(found)
+
+
+def oracle(data, codes, drawn, k):
+    """csg of spectral-metric on samples that were drawn already. Returns (csg, S, W, spectrum)."""
+    from spectral_metric.estimator import CumulativeGradientEstimator
+
+    estimator = CumulativeGradientEstimator(M_sample=250, k_nearest=k)
+    estimator.n_class = len(drawn)
+    estimator.class_indices = dict(enumerate(drawn))
+    estimator.compute(data, codes, {c: data[rows] for c, rows in enumerate(drawn)})
+    return float(estimator.csg[0]), estimator.S, estimator.W, estimator.evals
+
+
+def blobs(n, classes, dimensions, spread, seed=0):
+    """Gaussian clusters: (n, dimensions) float64 and labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) % classes)
+    centres = rng.normal(size=(classes, dimensions))
+    return centres[labels] + spread * rng.normal(size=(n, dimensions)), labels
+
+
+def pictures(n, classes, side, seed=0):
+    """8-bit RGB images with smooth class patterns and noise: (n, side, side, 3) and labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n) % classes)
+    coarse = rng.normal(size=(classes, 4, 4, 3))
+    smooth = coarse.repeat(side // 4, axis=1).repeat(side // 4, axis=2)
+    images = 128 + 5 * smooth[labels] + 40 * rng.normal(size=(n, 1, 1, 1))
+    images = images + 30 * rng.normal(size=(n, side, side, 3))
+    return np.clip(np.rint(images), 0, 255).astype(np.uint8), labels

@@ -1,0 +1,188 @@
+"""Properties of the whole: seeds, names, order, the ends of the scale, the interval."""
+
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import tstar
+from tstar.difficulty import Csg, csg
+
+
+def test_public_names():
+    assert tstar.csg is csg
+    assert tstar.Csg is Csg
+
+
+def test_renaming_classes_changes_no_bit(helpers):
+    x, y = helpers.blobs(300, 5, 4, 0.8)
+    first = csg(x, y, samples=30)
+    names = np.array(["pear", "fig", "apple", "nut", "lime"])
+    for labels in (
+        names[y],
+        [(int(i), "x") for i in y],
+        (7 - y) * 1.5,
+        [frozenset([i]) for i in y],
+    ):
+        other = csg(x, labels, samples=30)
+        assert other.value == first.value
+        assert other.interval == first.interval
+        assert (other.spectrum == first.spectrum).all()
+    renamed = csg(x, names[y], samples=30)
+    assert renamed.classes == tuple(sorted(names))
+    order = [int(np.flatnonzero(names == c)[0]) for c in renamed.classes]
+    assert (renamed.similarity == first.similarity[np.ix_(order, order)]).all()
+
+
+def test_same_seed_same_bits_other_seed_other_draw(helpers):
+    x, y = helpers.blobs(400, 4, 6, 1.0)
+    first, again, other = (csg(x, y, samples=25, seed=s) for s in (3, 3, 4))
+    assert first == again
+    assert first.value == again.value
+    assert first.indices[0].tolist() == again.indices[0].tolist()
+    assert other.indices[0].tolist() != first.indices[0].tolist()
+
+
+def test_threads_change_no_bit(helpers):
+    code = (
+        "import numpy as np, tstar;"
+        "r = np.random.default_rng(0); y = np.arange(300) % 10;"
+        "x = r.integers(0, 90, (300, 200)).astype(np.uint8) + 4 * y[:, None].astype(np.uint8);"
+        "print(tstar.csg(x, y, samples=20).value.hex())"
+    )
+    outputs = set()
+    for threads in "1", "2":
+        env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        command = [sys.executable, "-c", code]
+        outputs.add(
+            subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+        )
+    assert len(outputs) == 1
+
+
+def test_order_of_the_data_does_not_matter_when_all_samples_are_used(helpers):
+    x, y = helpers.blobs(200, 4, 5, 0.9)
+    order = np.random.default_rng(5).permutation(len(x))
+    first, other = csg(x, y, samples=1000), csg(x[order], y[order], samples=1000)
+    assert other.value == pytest.approx(first.value, abs=1e-12)
+    np.testing.assert_allclose(other.similarity, first.similarity, atol=1e-12)
+
+
+def test_separated_classes_give_exactly_zero():
+    y = np.repeat(np.arange(6), 20)
+    x = 1000.0 * np.eye(6)[y] + np.random.default_rng(0).normal(size=(120, 6))
+    result = csg(x, y)
+    assert result.value == 0.0
+    assert (result.similarity == np.eye(6)).all()
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_identical_classes_give_K_minus_one(K):
+    """Pairs of twins, far from all others: each class has as many twins in every class."""
+    pairs = [(i, j) for i in range(K) for j in range(i + 1, K) for _ in range(2)]
+    pairs += [(i, i) for i in range(K)]
+    y = np.array(pairs).ravel()
+    x = np.repeat(np.arange(len(pairs)) * 100.0, 2) + np.tile([0.0, 1.0], len(pairs))
+    result = csg(x[:, None], y, neighbors=1)
+    np.testing.assert_allclose(result.expectation, 1 / K, atol=1e-12)
+    assert result.value == pytest.approx(K - 1, abs=1e-11)
+
+
+def test_a_duplicate_is_a_neighbour_and_the_sample_itself_is_not():
+    x = np.array([[0.0], [0.0], [5.0], [5.0]])  # twins of different classes
+    result = csg(x, ["a", "b", "a", "b"], neighbors=1)
+    assert (result.expectation == [[0, 1], [1, 0]]).all()
+
+
+def test_harder_data_have_a_larger_csg(helpers):
+    values = [float(csg(*helpers.blobs(500, 6, 4, spread))) for spread in (0.2, 0.6, 1.2, 5.0)]
+    assert values == sorted(values)
+    assert values[-1] > values[0] + 1
+
+
+def test_scale_of_features_changes_volumes_only_through_the_floor(helpers):
+    x, y = helpers.blobs(300, 3, 4, 0.8)
+    small, large = csg(x * 1e-3, y), csg(x * 1e30, y)
+    assert small.regime == "floored"
+    assert large.regime == "volumes"
+    assert large.value == pytest.approx(float(csg(x * 1e60, y)), abs=1e-9)
+
+
+def test_the_interval_holds_the_value_and_narrows_with_samples(helpers):
+    x, y = helpers.blobs(4000, 4, 5, 1.0)
+    few, many = csg(x, y, samples=40), csg(x, y, samples=800)
+    for result in few, many:
+        assert result.interval[0] <= result.value <= result.interval[1]
+    assert np.ptp(many.interval) < np.ptp(few.interval) / 2
+
+
+def test_the_bootstrap_is_as_wide_as_the_spread_over_draws(helpers):
+    x, y = helpers.blobs(6000, 4, 5, 1.0)
+    one, several = csg(x, y, samples=60), csg(x, y, samples=60, repeats=30)
+    assert several.value == one.value
+    assert len(several.draws) == 30
+    assert len(set(several.draws)) == 30
+    assert 0.5 < np.ptp(one.interval) / np.ptp(several.interval) < 2
+
+
+def test_repeats_of_a_set_that_is_used_whole_do_not_differ(helpers):
+    result = csg(*helpers.blobs(100, 4, 3, 1.0), repeats=3)
+    assert len(set(result.draws)) == 1
+    assert result.interval == (result.value, result.value)
+
+
+def test_cosine_is_blind_to_length(helpers):
+    x, y = helpers.blobs(300, 4, 10, 0.5)
+    stretched = x * np.random.default_rng(0).uniform(0.5, 2, size=(300, 1))
+    assert (csg(x, y, distance="cosine").expectation > 0).any()
+    from sklearn.metrics import pairwise_distances
+
+    from tstar.difficulty.estimate import _unit_length
+    from tstar.difficulty.neighbors import nearest
+
+    order = np.argsort(pairwise_distances(stretched, metric="cosine"), axis=1)
+    expected = np.array([row[row != i][:5] for i, row in enumerate(order)])
+    np.testing.assert_array_equal(nearest(_unit_length(stretched), np.arange(300), 5), expected)
+
+
+def test_no_global_generator_is_touched(helpers):
+    x, y = helpers.blobs(100, 3, 3, 1.0)
+    states = [random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()]  # noqa: NPY002
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=7, shuffle=True
+    )
+    values = {csg(x, y).value, csg(x, y).value}
+    assert len(values) == 1
+    assert csg(loader).value == csg(loader).value
+    assert states == [
+        random.getstate(),
+        np.random.get_state()[1].tolist(),  # noqa: NPY002
+        torch.get_rng_state().tolist(),
+    ]
+
+
+def test_the_record_prints_converts_and_compares(helpers):
+    x, y = helpers.pictures(120, 3, 8)
+    result = csg(x, np.array(["cat", "dog", "emu"])[y], samples=20)
+    assert float(result) == result.value
+    assert f"csg = {result.value:.4g}" in str(result)
+    assert "floored" in str(result)
+    assert "Csg(" in repr(result)
+    assert "<pre>" in result._repr_html_()
+    pairs = result.hardest_pairs(2)
+    assert pairs[0].similarity >= pairs[1].similarity
+    assert {pairs[0].a, pairs[0].b} <= {"cat", "dog", "emu"}
+    assert result != csg(x, y, samples=19)
+    tstar.temperature(64, 3, result if result.value > 0 else 1.0)
+
+
+def test_wild_volumes_are_called_of_little_use(helpers):
+    rng = np.random.default_rng(0)
+    result = csg(rng.normal(size=(200, 500)) * 200, np.arange(200) % 4)
+    assert result.regime == "volumes"
+    assert result.effective_samples < 5
+    assert "of little use" in str(result)

@@ -1,0 +1,155 @@
+"""Each step against an independent formula, and the two ends of the scale."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import laplacian as scipy_laplacian
+from scipy.spatial.distance import braycurtis
+
+from tstar.difficulty.draw import draw
+from tstar.difficulty.expectation import expectation, sample_weights
+from tstar.difficulty.gradient import cumulative_gradient
+from tstar.difficulty.laplacian import laplacian
+from tstar.difficulty.similarity import similarity
+from tstar.difficulty.spectrum import spectrum
+from tstar.difficulty.volume import FLOOR, log_volumes
+
+
+def row_stochastic(K, seed=0):
+    S = np.random.default_rng(seed).random((K, K)) ** 4
+    return S / S.sum(axis=1, keepdims=True)
+
+
+def test_similarity_is_one_minus_bray_curtis():
+    S = row_stochastic(7)
+    expected = [[1 - braycurtis(a, b) for b in S] for a in S]
+    np.testing.assert_allclose(similarity(S), expected, atol=1e-14)
+
+
+def test_laplacian_agrees_with_scipy_and_works_on_stacks():
+    W = np.stack([similarity(row_stochastic(6, seed)) for seed in range(3)])
+    expected = np.stack([scipy_laplacian(w) for w in W])
+    np.testing.assert_allclose(laplacian(W), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("K", [2, 3, 10, 57, 130])
+def test_spectrum_agrees_with_lapack(K):
+    A = np.random.default_rng(K).normal(size=(K, K))
+    A = A + A.T
+    np.testing.assert_allclose(spectrum(A), np.linalg.eigvalsh(A), atol=1e-12 * K)
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        np.zeros((4, 4)),
+        np.diag([3.0, -1.0, 3.0, 2.0]),
+        np.ones((5, 5)),
+        1e-200 * np.ones((3, 3)),
+        1e200 * np.ones((3, 3)),
+        np.eye(6)[[1, 0, 3, 2, 5, 4]],
+    ],
+    ids=["zero", "diagonal", "rank one", "tiny", "huge", "blocks"],
+)
+def test_spectrum_of_matrices_that_break_naive_reductions(A):
+    scale = np.abs(A).max() or 1.0
+    np.testing.assert_allclose(spectrum(A) / scale, np.linalg.eigvalsh(A / scale), atol=1e-13)
+
+
+def test_spectrum_has_the_same_bits_on_any_number_of_threads():
+    code = (
+        "import numpy as np; from tstar.difficulty.spectrum import spectrum;"
+        "A = np.random.default_rng(0).random((400, 400));"
+        "print(spectrum(A + A.T).tobytes().hex())"
+    )
+    outputs = []
+    for threads in "1", "2":
+        env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        outputs.append(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("K", [2, 3, 10, 100])
+def test_separated_classes_give_exactly_zero_and_identical_ones_K_minus_one(K):
+    assert cumulative_gradient(spectrum(laplacian(similarity(np.eye(K))))) == 0.0
+    same = np.full((K, K), 1 / K)
+    value = float(cumulative_gradient(spectrum(laplacian(similarity(same)))))
+    assert value == pytest.approx(K - 1, abs=1e-11)
+
+
+def test_gradient_by_hand():
+    # λ = 0, 3, 4, 10 (K = 4): steps 3/4, 1/3, 6/2; running maxima 3/4, 3/4, 3
+    assert float(cumulative_gradient(np.array([0.0, 3.0, 4.0, 10.0]))) == pytest.approx(4.5)
+
+
+def test_volume_is_the_reference_formula_and_neither_under_nor_overflows():
+    data = np.random.default_rng(0).random((30, 4))
+    queries, neighbors = np.array([3, 8]), np.array([[1, 2, 5], [0, 9, 20]])
+    expected = [
+        math.log(max((2 * np.abs(data[n] - data[q]).max(axis=0)).prod(), FLOOR))
+        for q, n in zip(queries, neighbors, strict=True)
+    ]
+    np.testing.assert_allclose(log_volumes(data, queries, neighbors), expected, rtol=1e-12)
+    wide = np.random.default_rng(1).random((30, 5000))
+    assert log_volumes(wide, queries, neighbors).tolist() == [math.log(FLOOR)] * 2
+    huge = log_volumes(wide * 255, queries, neighbors)
+    assert np.isfinite(huge).all()
+    assert (huge > math.log(np.finfo(float).max)).all()  # the plain product would overflow
+
+
+def test_volume_of_8_bit_pixels_is_that_of_the_unit_interval():
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 3), dtype=np.uint8)
+    queries, neighbors = np.array([0, 7]), np.array([[1, 2], [4, 5]])
+    np.testing.assert_allclose(
+        log_volumes(pixels, queries, neighbors, 1 / 255),
+        log_volumes(pixels / 255, queries, neighbors),
+        rtol=1e-12,
+    )
+
+
+def test_expectation_with_volumes_by_hand():
+    # class 0: samples with neighbours (0, 1) and (1, 1), volumes 1 and 4; class 1: one, (1, 0)
+    codes, owners = np.array([[0, 1], [1, 1], [1, 0]]), np.array([0, 0, 1])
+    weights = sample_weights(np.log([1.0, 4.0, 1e300]), owners, 2)
+    S = expectation(codes, owners, weights, 2)
+    np.testing.assert_allclose(S, [[0.5 / 1.25, 0.75 / 1.25], [0.5, 0.5]])
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(0, 99), st.integers(1, 9))
+def test_draw_takes_what_there_is_once_and_from_the_right_class(labels, seed, samples):
+    codes = np.unique(labels, return_inverse=True)[1]
+    drawn = draw(codes, samples, seed)
+    for code, rows in enumerate(drawn):
+        assert len(rows) == min(samples, (codes == code).sum())
+        assert len(set(rows.tolist())) == len(rows)
+        assert (codes[rows] == code).all()
+
+
+def test_draw_is_uniform_over_positions_and_differs_between_seeds_and_repeats():
+    codes = np.zeros(40, dtype=np.int64)
+    counts = np.zeros(40)
+    for seed in range(400):
+        counts[draw(codes, 10, seed)[0]] += 1
+    assert counts.min() > 60  # the mean is 100, the standard deviation 8.7
+    assert counts.max() < 140
+    draws = [tuple(draw(codes, 10, 0, repeat)[0]) for repeat in range(5)]
+    assert len(set(draws)) == 5
+
+
+def test_the_draw_is_the_same_on_every_platform():
+    drawn = [rows.tolist() for rows in draw(np.arange(12) % 2, 3, 0)]
+    assert drawn == [[2, 6, 8], [1, 3, 11]]
