@@ -138,10 +138,22 @@ def choose_subsets(
 
     Example: tstar data choose cifar100_32 --output subsets.json
     """
-    from tstar.data import load
-    from tstar.data.choosing import choose_record
+    from rich.progress import Progress
 
-    record = choose_record(load(name, root=root), draws=draws, exchanges=exchanges, seed=seed)
+    from tstar.data import load
+    from tstar.data.choosing import TARGETS, choose_record
+
+    found = load(name, root=root)
+    # Exchanges stop as soon as a subset is near enough: the total is the most there can be.
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("csg of subsets", total=draws + len(TARGETS) * exchanges)
+        record = choose_record(
+            found,
+            draws=draws,
+            exchanges=exchanges,
+            seed=seed,
+            done=lambda: bar.advance(task),
+        )
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     if output is None:
         typer.echo(text, nl=False)

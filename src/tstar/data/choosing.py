@@ -89,21 +89,35 @@ def choose(
     return result
 
 
-def csg_of_classes(data: DataSet, seed: int = 0) -> Callable[[tuple[int, ...]], float]:
-    """``measure`` for :func:`choose`: the csg of the training images of these classes."""
+def csg_of_classes(
+    data: DataSet, seed: int = 0, done: Callable[[], None] = lambda: None
+) -> Callable[[tuple[int, ...]], float]:
+    """``measure`` for :func:`choose`: the csg of the training images of these classes.
+
+    ``done`` is called after each measurement, for a progress bar.
+    """
     from tstar.difficulty import csg
 
     def measure(classes: tuple[int, ...]) -> float:
         kept = torch.isin(data.y_train, torch.tensor(classes))
-        return float(csg(data.x_train[kept], data.y_train[kept], seed=seed))
+        value = float(csg(data.x_train[kept], data.y_train[kept], seed=seed))
+        done()
+        return value
 
     return measure
 
 
-def choose_record(data: DataSet, *, draws: int, exchanges: int, seed: int) -> dict[str, object]:
+def choose_record(
+    data: DataSet, *, draws: int, exchanges: int, seed: int, done: Callable[[], None] = lambda: None
+) -> dict[str, object]:
     """The paper's four subsets chosen from ``data``, with all that is needed to choose them again."""
     found = choose(
-        csg_of_classes(data), data.num_classes, TARGETS, draws=draws, exchanges=exchanges, seed=seed
+        csg_of_classes(data, done=done),
+        data.num_classes,
+        TARGETS,
+        draws=draws,
+        exchanges=exchanges,
+        seed=seed,
     )
     return {
         "command": f"tstar data choose {data.name} --draws {draws} --exchanges {exchanges} --seed {seed}",
