@@ -65,3 +65,7 @@ def test_unknown_attribute():
 
 def test_dir_lists_the_public_names():
     assert set(tstar.__all__) <= set(dir(tstar))
+
+
+def test_every_lazy_name_is_public():
+    assert {*tstar._LAZY, *tstar._SUBPACKAGES} <= set(tstar.__all__)

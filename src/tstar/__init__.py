@@ -13,11 +13,16 @@ from tstar.errors import TstarError, TstarWarning
 from tstar.formula import Explanation, explain, temperature
 
 if TYPE_CHECKING:
-    from tstar import data, methods, models, paper
+    import tstar.data as data
+    import tstar.methods as methods
+    import tstar.models as models
+    import tstar.paper as paper
     from tstar.advice import Recommendation, recommend
+    from tstar.checking import check
     from tstar.difficulty import Csg, csg
     from tstar.fitting import Fit, fit
     from tstar.head import TemperedHead
+    from tstar.reparametrisation import param_groups
     from tstar.schedule import Schedule
     from tstar.surgery import Head, find_head, fold, temper, untemper
 
@@ -28,20 +33,45 @@ _LAZY = {
     "Recommendation": "tstar.advice",
     "Schedule": "tstar.schedule",
     "TemperedHead": "tstar.head",
+    "check": "tstar.checking",
     "csg": "tstar.difficulty",
     "find_head": "tstar.surgery",
     "fit": "tstar.fitting",
     "fold": "tstar.surgery",
+    "param_groups": "tstar.reparametrisation",
     "recommend": "tstar.advice",
     "temper": "tstar.surgery",
     "untemper": "tstar.surgery",
 }
 _SUBPACKAGES = ("data", "methods", "models", "paper")
 
-__all__ = sorted(
-    ["Coefficients", "Explanation", "TstarError", "TstarWarning", "explain", "temperature"]
-    + [*_LAZY, *_SUBPACKAGES]
-)
+__all__ = [
+    "Coefficients",
+    "Csg",
+    "Explanation",
+    "Fit",
+    "Head",
+    "Recommendation",
+    "Schedule",
+    "TemperedHead",
+    "TstarError",
+    "TstarWarning",
+    "check",
+    "csg",
+    "data",
+    "explain",
+    "find_head",
+    "fit",
+    "fold",
+    "methods",
+    "models",
+    "paper",
+    "param_groups",
+    "recommend",
+    "temper",
+    "temperature",
+    "untemper",
+]
 
 
 def __getattr__(name: str) -> Any:

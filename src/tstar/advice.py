@@ -126,7 +126,8 @@ def recommend(
 
     Args:
         model: the classifier; M and K are read from its output layer.
-        data: the training set, in any form that :func:`tstar.csg` takes; gives the difficulty.
+        data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels; gives
+            the difficulty.
         num_classes: K, where the model's output layer will be replaced later.
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
@@ -219,8 +220,11 @@ def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
     """csg of the data; a notice in place of a number where it cannot be computed."""
     from tstar.difficulty import csg
 
+    if hasattr(data, "x_train") and hasattr(data, "y_train"):  # a tstar.data.DataSet
+        data = (data.x_train, data.y_train)
+    pair = isinstance(data, tuple) and len(data) == 2
     try:
-        measured = csg(data)
+        measured = csg(*data) if pair else csg(data)
     except TstarError as error:
         extra.append(
             Notice(
