@@ -13,7 +13,7 @@ batch_size = 128
 [[grid]]
 dataset = "digits"
 model = "mlp"
-num_features = [8, 16]
+num_features = 8
 norm = ["batch", "none"]
 temperature = [1, 4]
 seeds = 2

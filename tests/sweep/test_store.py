@@ -197,7 +197,7 @@ def test_one_run_is_found_by_how_its_key_starts(path, specs):
         for spec in specs:
             finish(store, spec)
         assert store.find(specs[0].key)["key"] == specs[0].key
-        with pytest.raises(TstarError, match="but 16 do"):
+        with pytest.raises(TstarError, match="but 8 do"):
             store.find("")
         with pytest.raises(TstarError, match="but 0 do"):
             store.find("%")

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import nn
 
@@ -20,8 +21,11 @@ guarded = sys.argv[1] == "guarded"
 for channels in (2, 4, 8, 12, 16):
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv2d(channels, channels, 3, padding=1), nn.Conv2d(channels, 8, 1, stride=2)
+        nn.Conv2d(channels, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1, groups=2),
+        nn.Conv2d(8, 8, 1, stride=2),
     )
+    if channels < 8:
+        model = nn.Conv2d(channels, 8, 1, stride=2)
     x = torch.randn(64, channels, 8, 8)
     gradients = []
     for last in (False, True):
@@ -57,8 +61,10 @@ def test_the_weights_are_channels_last_and_the_hooks_are_gone_afterwards():
         assert torch.equal(a, b)
 
 
-def test_vectors_have_no_layout():
-    model = nn.Conv2d(4, 8, 3)
-    strides = model.weight.stride()
-    with channels_last(model, images=False):
-        assert model.weight.stride() == strides
+@pytest.mark.parametrize(("width", "images"), [(8, False), (4, True)])
+def test_vectors_and_narrow_networks_keep_their_layout(width, images):
+    model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.Conv2d(8, width, 3))
+    strides = model[0].weight.stride()
+    with channels_last(model, images=images):
+        assert model[0].weight.stride() == strides
+        assert not model._forward_pre_hooks

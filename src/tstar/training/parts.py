@@ -1,4 +1,4 @@
-"""A data set made ready for one run: split, standardised, on the device, in the fastest layout."""
+"""A data set made ready for one run: split, standardised, on the device."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class Parts:
     augment: Augment | None
 
     def ready(self, batch: Tensor) -> Tensor:
-        """A batch as the model sees it when it is measured: standardised, images channels-last."""
-        return _layout(self.standardize(batch))
+        """A batch as the model sees it when it is measured: standardised."""
+        result: Tensor = self.standardize(batch)
+        return result
 
     def distorted(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """A batch as the model sees it when it is trained: standardised, then augmented."""
         batch = self.standardize(batch)
-        return _layout(batch if self.augment is None else self.augment(batch, generator))
+        return batch if self.augment is None else self.augment(batch, generator)
 
     @property
     def validation(self) -> tuple[Tensor, Tensor] | None:
@@ -77,8 +78,3 @@ def pick_device(name: str) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def _layout(batch: Tensor) -> Tensor:
-    # Convolutions are fastest in channels-last, on CPUs and on GPUs alike.
-    return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
