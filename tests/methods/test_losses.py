@@ -133,6 +133,11 @@ def test_logit_standardization():
     assert value == pytest.approx(0.1 * ce(z, Y) + 9 * 4 * soft, rel=1e-12)
 
 
+def test_standardised_logits_have_mean_zero_and_deviation_one():
+    z = 3 * random(4, K, seed=6) + 2
+    assert np.allclose(standardise(z).numpy(), z_score(z.numpy()), rtol=1e-12, atol=1e-12)
+
+
 def test_ctkd():
     value, z, t = loss_of("ctkd")
     tau = 1 + 20 / (1 + math.exp(-1))

@@ -129,8 +129,9 @@ def test_a_teacher_whose_classes_cannot_be_read_is_caught_at_its_first_output():
 @pytest.mark.parametrize("epoch", [1, 5, 10, 20])
 def test_ctkds_temperature_climbs_the_loss_that_the_student_descends(epoch):
     recipe = methods.get("ctkd").prepare(net(), facts())
-    recipe.on_epoch(epoch, 20)
     (tau,) = recipe.extra
+    assert tau.factor == pytest.approx(0.5 * (1 + math.cos(math.pi / 10)) - 1)  # epoch 1 until told
+    assert recipe.on_epoch(epoch, 20) == 1.0  # the learning rate is left alone
     assert isinstance(tau, AdversarialTemperature)
     assert tau().item() == pytest.approx(1 + 20 / (1 + math.exp(-1)), rel=1e-6)
     loss = recipe.loss(recipe.model(X), Y, X)
@@ -211,6 +212,29 @@ def test_meta_kd_moves_tau_down_the_validation_loss_and_leaves_the_model_alone()
     assert val_loss(moved["tau_student"], moved["tau_teacher"]) < val_loss(4.0, 4.0)
 
 
+def test_meta_kd_takes_the_validation_data_in_turn_with_its_own_step_size():
+    """τ ← τ − 10·∂L_val/∂τ on rows 0–3 of the validation part, then on rows 4–7."""
+    x, y = X[:4], Y[:4]
+    held_out = facts().validation
+    recipe = methods.get("meta-kd").prepare(net(), facts())
+    teacher_logits = net(3).eval()(x).detach()
+    tau = [4.0, 4.0]
+    for rows in (slice(0, 4), slice(4, 8)):
+        taus = torch.tensor(tau, dtype=torch.float64, requires_grad=True)
+
+        def loss(logits, targets, inputs, taus=taus):
+            soft = divergence(logits, teacher_logits, taus[0], taus[1])
+            return 0.1 * F.cross_entropy(logits, targets) + 0.9 * soft
+
+        part = (held_out[0][rows], held_out[1][rows])
+        outer = lookahead_loss(net(), loss, (x, y), part, lr=0.01)
+        (gradient,) = torch.autograd.grad(outer, taus)
+        tau = (taus - 10.0 * gradient).tolist()
+        recipe.on_batch(recipe.model, x, y, 0.01)
+        assert [*recipe.report().values()] == pytest.approx(tau, rel=1e-5)
+    assert all(1 < value < 20 and abs(value - 4) > 1e-3 for value in tau)
+
+
 def test_meta_kds_temperatures_stay_in_their_bounds():
     recipe = methods.get("meta-kd", tau_lr=1e6).prepare(net(), facts())
     for _ in range(3):
@@ -221,6 +245,8 @@ def test_meta_kds_temperatures_stay_in_their_bounds():
 def test_meta_kd_without_validation_data_is_refused():
     with pytest.raises(TstarError, match="validation data"):
         methods.get("meta-kd").prepare(net(), facts(validation=None))
+    with pytest.raises(TstarError, match="validation data"):
+        methods.get("meta-kd").prepare(net(), facts(validation=(X[:0], Y[:0])))
 
 
 # Learned temperature
