@@ -1,0 +1,187 @@
+"""``tstar report`` and ``tstar figure``: what a store shows, as a page and as pictures."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+from tstar.cli.app import RESEARCH, app
+from tstar.errors import TstarError, require, unknown
+
+if TYPE_CHECKING:
+    from tstar.report.records import Records
+
+Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
+Variant = Annotated[
+    str | None, typer.Option(help="Recommend T by the paper's base, csg, cn or csgcn.")
+]
+CoefficientFile = Annotated[
+    Path | None, typer.Option(help="Recommend T by your own coefficients, a JSON file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command(rich_help_panel=RESEARCH)
+def report(
+    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.")] = Path(
+        "report"
+    ),
+    metric: Metric = "test",
+    variant: Variant = None,
+    coefficients: CoefficientFile = None,
+    formats: Annotated[str, typer.Option(help="Of the figures, comma-separated.")] = "svg,pdf,png",
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    no_fits: Annotated[
+        bool, typer.Option("--no-fits", help="Leave out the tables of fitted coefficients.")
+    ] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Print the tables as well.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the paper's figures and tables, and one page with all of them, from your runs.
+
+    Example: tstar report runs.db -o report/
+    """
+    _require()
+    from tstar.report import write_report
+    from tstar.report.tables.markup import to_rich
+
+    said = {"--variant": variant, "--coefficients": coefficients}
+    command = ["tstar", "report", runs.name, "--metric", metric]
+    for option, given in said.items():
+        command += [] if given is None else [option, Path(given).name]
+    console = Console(stderr=True)
+    with Progress(
+        SpinnerColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None)
+        made = write_report(
+            runs,
+            output,
+            metric=metric,
+            variant=variant,
+            coefficients=coefficients,
+            formats=_formats(formats),
+            fits=not no_fits,
+            title=title,
+            command=shlex.join([*command, *(["--no-fits"] if no_fits else [])]),
+            progress=lambda done, total, what: bar.update(
+                task, completed=done, total=total, description=what
+            ),
+        )
+    if as_json:
+        typer.echo(json.dumps(made.to_dict(), indent=2, ensure_ascii=False))
+        return
+    out = Console()
+    if tables:
+        for table in made.tables:
+            # As wide as the table where the output goes to a file.
+            (out if out.is_terminal else Console(width=400)).print(to_rich(table))
+    if made.headline is not None:
+        out.print(Text(made.headline.sentence), soft_wrap=True)
+    for reason in made.missing:
+        out.print(Text(f"not shown: {reason}", style="dim"), soft_wrap=True)
+    out.print(Text(f"page: {made.page}"), soft_wrap=True)
+
+
+@app.command(rich_help_panel=RESEARCH)
+def figure(
+    name: Annotated[str | None, typer.Argument(help="Which; without it, the list of them.")] = None,
+    runs: Annotated[
+        Path | None, typer.Argument(help="A store of runs, for the figures made from runs.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="NAME.svg by default; .pdf, .png too.")
+    ] = None,
+    metric: Metric = "test",
+    variant: Variant = None,
+    coefficients: CoefficientFile = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the figure's data in place of drawing it.")
+    ] = False,
+) -> None:
+    """Draw one figure, or print its data.
+
+    Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
+    """
+    _require()
+    from tstar.report.catalogue import FIGURES, get_figure
+    from tstar.report.plain import plain_data
+    from tstar.report.style import save
+
+    if name is None:
+        _list(as_json)
+        return
+    plot = get_figure(name)
+    if runs is None and plot.needs_runs:
+        raise TstarError(
+            f"The figure {name!r} is made from runs; give a store: tstar figure {name} runs.db. Without runs: "
+            f"{', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
+        )
+    data = plot.data(_records(runs, metric, variant, coefficients))
+    if as_json:
+        typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False))
+        return
+    target = output or Path(f"{name}.svg")
+    for number, part in enumerate(plot.parts(data), 1):
+        path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")
+        save(plot.draw(part), path)
+        typer.echo(str(path))
+
+
+def _records(
+    runs: Path | None, metric: str, variant: str | None, coefficients: Path | None
+) -> Records | None:
+    if runs is None:
+        return None
+    from tstar.report.records import load
+
+    return load(runs, metric=metric, variant=variant, coefficients=coefficients)
+
+
+def _list(as_json: bool) -> None:
+    from rich.table import Table
+
+    from tstar.report.catalogue import FIGURES
+
+    if as_json:
+        content: list[dict[str, Any]] = [
+            {"name": p.name, "title": p.title, "reading": p.reading, "needs_runs": p.needs_runs}
+            for p in FIGURES.values()
+        ]
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    shown = Table(show_header=False, box=None, pad_edge=False)
+    for plot in FIGURES.values():
+        shown.add_row(
+            f"[bold]{plot.name}[/]", plot.title, "" if plot.needs_runs else "no runs needed"
+        )
+    Console().print(shown)
+
+
+def _formats(text: str) -> list[str]:
+    from tstar.report.style import FORMATS
+
+    found = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for kind in found:
+        if kind not in FORMATS:
+            raise unknown("format of a figure", kind, FORMATS)
+    return found
+
+
+def _require() -> None:
+    require("matplotlib", "plot")
+    require("pandas", "fit")

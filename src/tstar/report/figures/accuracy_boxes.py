@@ -1,0 +1,111 @@
+"""Accuracy against T: a box for the seeds at each T, and the interpolation that a fit uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError
+from tstar.report.figures.boxes import Box, box_of
+from tstar.report.records import Records, Sweep
+from tstar.report.style import (
+    BLUE,
+    INK,
+    SKY,
+    VERMILION,
+    literal,
+    panels,
+    short,
+    styled,
+    temperature_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class BoxPanel(NamedTuple):
+    """One condition. ``line`` is the interpolated mean accuracy at ``line_temperatures``."""
+
+    title: str
+    temperatures: tuple[float, ...]
+    boxes: tuple[Box, ...]
+    line_temperatures: NDArray[np.float64]
+    line: NDArray[np.float64]
+    recommended: float | None
+
+
+class AccuracyBoxes(NamedTuple):
+    panels: tuple[BoxPanel, ...]
+    metric: str
+
+
+def accuracy_boxes_data(records: Records, norm: str = "batch") -> AccuracyBoxes:
+    """One panel a condition with this norm; those without it where there are none with it."""
+    sweeps = records.with_norm(norm) or records.with_norm("none")
+    if not sweeps:
+        raise TstarError(
+            "Accuracy against T needs a condition with at least two temperatures, got none; "
+            'sweep a grid of temperatures with method = "fixed".'
+        )
+    return AccuracyBoxes(tuple(_panel(sweep) for sweep in sweeps), records.metric)
+
+
+def _panel(sweep: Sweep) -> BoxPanel:
+    # Linear in T is curved on the logarithmic axis, so the line is sampled.
+    fine = np.geomspace(sweep.temperatures[0], sweep.temperatures[-1], 121)
+    fine = np.unique(np.concatenate([fine, sweep.temperatures]))
+    bn = ", BN" if sweep.facts.get("norm") == "batch" else ", no BN"
+    return BoxPanel(
+        f"{sweep.title}\nM = {sweep.facts.get('num_features')}{bn}",
+        sweep.temperatures,
+        tuple(box_of(values) for values in sweep.condition.accuracies),
+        fine,
+        sweep.line(fine),
+        sweep.recommended,
+    )
+
+
+@styled
+def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
+    from matplotlib.lines import Line2D
+
+    figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
+    for axes, panel in zip(every, data.panels, strict=True):
+        temperature_axis(axes, panel.temperatures)
+        axes.bxp(
+            [box.drawn(100) for box in panel.boxes],
+            positions=panel.temperatures,
+            widths=[0.3 * T for T in panel.temperatures],
+            showfliers=False,
+            patch_artist=True,
+            manage_ticks=False,
+            boxprops={"facecolor": SKY, "edgecolor": INK, "alpha": 0.7, "linewidth": 0.8},
+            medianprops={"color": INK},
+            whiskerprops={"color": INK, "linewidth": 0.8},
+            capprops={"color": INK, "linewidth": 0.8},
+        )
+        axes.plot(panel.line_temperatures, 100 * panel.line, color=BLUE, lw=1.2)
+        axes.plot(
+            panel.temperatures, [100 * b.mean for b in panel.boxes], "x", color=BLUE, ms=5, mew=1.2
+        )
+        axes.plot(panel.temperatures, [100 * b.median for b in panel.boxes], "^", color=INK, ms=3.5)
+        if panel.recommended is not None:
+            axes.axvline(panel.recommended, color=VERMILION, ls="--", lw=1.2)
+        name, _, rest = panel.title.rpartition("\n")
+        axes.set_title(literal(f"{short(name)}\n{rest}"), fontsize=8)
+        axes.grid(axis="y")
+    figure.supxlabel("temperature T", fontsize=9)
+    figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9)
+    figure.legend(
+        handles=[
+            Line2D([], [], color=BLUE, marker="x", label="mean, interpolated"),
+            Line2D([], [], color=INK, marker="^", ls="", label="median"),
+            Line2D([], [], color=VERMILION, ls="--", label="the formula's T"),
+        ],
+        loc="outside upper center",
+        ncols=3,
+    )
+    return figure

@@ -1,0 +1,109 @@
+"""What inserting BatchNorm changes, at T = 1 and at the best T, against M."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from tstar.errors import TstarError
+from tstar.report.records import Records, Sweep, without
+from tstar.report.style import BLUE, INK, ORANGE, literal, panels, short, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Difference(NamedTuple):
+    """Accuracy with BN − without, in points, and the standard error of it; NaN where it is not known."""
+
+    value: float
+    error: float
+
+
+class DifferencePanel(NamedTuple):
+    """One environment: a difference at T = 1 and one at each side's own best T, for every M."""
+
+    title: str
+    num_features: tuple[int, ...]
+    at_one: tuple[Difference, ...]
+    at_best: tuple[Difference, ...]
+
+
+class BNDifference(NamedTuple):
+    panels: tuple[DifferencePanel, ...]
+    metric: str
+
+
+def bn_difference_data(records: Records) -> BNDifference:
+    """One panel a data set, model and setting that was swept without and with BN.
+
+    «At the best T» takes the best T without BN and the best T with BN, each on its own.
+    """
+    pairs = records.pairs()
+    if not pairs:
+        raise TstarError(
+            'The difference that BN makes needs conditions that were run with norm = "none" and with '
+            'norm = "batch", got none; add the missing norm to the study.'
+        )
+    groups: dict[tuple[object, ...], list[tuple[Sweep, Sweep]]] = {}
+    for pair in pairs:
+        groups.setdefault(without(pair[1], "num_features", "norm"), []).append(pair)
+    return BNDifference(
+        tuple(
+            sorted(
+                (_panel(group) for group in groups.values()),
+                key=lambda panel: panel.title,
+            )
+        ),
+        records.metric,
+    )
+
+
+def _panel(group: list[tuple[Sweep, Sweep]]) -> DifferencePanel:
+    group = sorted(group, key=lambda pair: float(pair[1].facts["num_features"]))
+    return DifferencePanel(
+        group[0][1].title,
+        tuple(int(bn.facts["num_features"]) for _, bn in group),
+        tuple(difference(plain, plain.index_of(1), bn, bn.index_of(1)) for plain, bn in group),
+        tuple(difference(plain, plain.best, bn, bn.best) for plain, bn in group),
+    )
+
+
+def difference(plain: Sweep, i: int | None, bn: Sweep, j: int | None) -> Difference:
+    """100·(mean with BN − mean without), error sqrt(s₁²/n₁ + s₂²/n₂); NaN where a T is missing."""
+    if i is None or j is None:
+        return Difference(math.nan, math.nan)
+    first, second = plain.standard_error(i), bn.standard_error(j)
+    error = math.nan if first is None or second is None else 100 * math.hypot(first, second)
+    return Difference(100 * (bn.mean(j) - plain.mean(i)), error)
+
+
+@styled
+def draw_bn_difference(data: BNDifference) -> Figure:
+    figure, every = panels(len(data.panels), width=2.3, height=2.0)
+    lines = (("at_one", "T = 1", BLUE, "-", "o"), ("at_best", "best T", ORANGE, "--", "s"))
+    for axes, panel in zip(every, data.panels, strict=True):
+        axes.axhline(0, color=INK, lw=0.8)
+        for name, label, colour, style, marker in lines:
+            found = getattr(panel, name)
+            axes.errorbar(
+                panel.num_features,
+                [d.value for d in found],
+                yerr=[0 if math.isnan(d.error) else d.error for d in found],
+                color=colour,
+                ls=style,
+                marker=marker,
+                ms=4.5,
+                capsize=2,
+                label=label,
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(panel.num_features, [str(M) for M in panel.num_features])
+        axes.minorticks_off()
+        axes.set_title(literal(short(panel.title)), fontsize=8)
+        axes.grid(axis="y")
+    figure.supxlabel("features M", fontsize=9)
+    figure.supylabel(f"Δ {data.metric} accuracy [points]", fontsize=9)
+    handles, labels = every[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    return figure

@@ -1,0 +1,171 @@
+"""Every closed-form rule for T on one axis, against M; the best T that was seen, where there are runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tstar.report.records import Records, number
+from tstar.report.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    literal,
+    panels,
+    short,
+    styled,
+)
+from tstar.rules import names, on_one_axis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTHS = tuple(2**i for i in range(4, 13))
+BASE = 64  # µP's base width, where its rule is relative to one
+_LOOKS: dict[str, tuple[str, Any]] = {
+    "default": (INK, ":"),
+    "sqrt-m": (ORANGE, "--"),
+    "heated-up": (PURPLE, "--"),
+    "adacos-fixed": (SKY, "-."),
+    "normface-bound": (GREEN, "-."),
+    "mup-readout": (INK, (0, (6, 2, 1, 2))),
+    "ours-base": (BLUE, ":"),
+    "ours-csg": (VERMILION, "-"),
+    "ours-cn": (VERMILION, "--"),
+    "ours-csgcn": (BLUE, "-"),
+}
+
+
+class RuleLine(NamedTuple):
+    """A rule over all widths; NaN where it has no temperature."""
+
+    name: str
+    label: str
+    temperatures: tuple[float, ...]
+
+
+class Seen(NamedTuple):
+    """The best T of a grid with BN, at one M."""
+
+    num_features: int
+    temperature: float
+
+
+class RulesPanel(NamedTuple):
+    title: str
+    num_classes: int | None
+    csg: float | None
+    num_features: tuple[int, ...]
+    lines: tuple[RuleLine, ...]
+    seen: tuple[Seen, ...]
+
+
+class ClosedForms(NamedTuple):
+    panels: tuple[RulesPanel, ...]
+
+
+def closed_forms_data(
+    records: Records | None = None,
+    num_classes: int | None = 10,
+    csg: float | None = 3.0,
+    widths: Sequence[int] = WIDTHS,
+) -> ClosedForms:
+    """One panel a data set that was swept with BN; without runs, one for the given K and csg."""
+    sweeps = () if records is None else records.with_norm("batch", 3)
+    if not sweeps:
+        known = [f"K = {num_classes}" if num_classes else "", f"csg = {csg:g}" if csg else ""]
+        return ClosedForms((_panel(", ".join(filter(None, known)), num_classes, csg, widths, ()),))
+    tasks: dict[tuple[str, float | None, float | None], list[Seen]] = {}
+    for sweep in sweeps:
+        facts = sweep.facts
+        task = (
+            str(facts.get("dataset")),
+            number(facts.get("num_classes")),
+            number(facts.get("csg")),
+        )
+        best = Seen(int(facts["num_features"]), sweep.temperatures[sweep.best])
+        tasks.setdefault(task, []).append(best)
+    return ClosedForms(
+        tuple(
+            _panel(
+                f"{name}: K = {'?' if classes is None else int(classes)}"
+                + ("" if difficulty is None else f", csg = {difficulty:.3g}"),
+                None if classes is None else int(classes),
+                difficulty,
+                widths,
+                tuple(seen),
+            )
+            for (name, classes, difficulty), seen in tasks.items()
+        )
+    )
+
+
+def _panel(
+    title: str,
+    num_classes: int | None,
+    csg: float | None,
+    widths: Sequence[int],
+    seen: tuple[Seen, ...],
+) -> RulesPanel:
+    columns = [on_one_axis(M, num_classes, csg or None, base_features=BASE) for M in widths]
+    lines = tuple(
+        RuleLine(
+            name,
+            columns[0][i].label,
+            tuple(math.nan if (T := rules[i].temperature) is None else T for rules in columns),
+        )
+        for i, name in enumerate(names())
+    )
+    return RulesPanel(title, num_classes, csg, tuple(widths), lines, seen)
+
+
+@styled
+def draw_closed_forms(data: ClosedForms) -> Figure:
+    alone = len(data.panels) == 1
+    figure, every = panels(
+        len(data.panels), columns=2, width=5.2 if alone else 3.6, height=3.7 if alone else 2.9
+    )
+    for axes, panel in zip(every, data.panels, strict=True):
+        for line in panel.lines:
+            if all(math.isnan(T) for T in line.temperatures):
+                continue
+            colour, style = _LOOKS[line.name]
+            axes.plot(
+                panel.num_features,
+                line.temperatures,
+                color=colour,
+                ls=style,
+                lw=2.0 if line.name.startswith("ours") else 1.3,
+                label=line.label,
+            )
+        if panel.seen:
+            axes.plot(
+                [s.num_features for s in panel.seen],
+                [s.temperature for s in panel.seen],
+                "o",
+                mfc="none",
+                mec=INK,
+                mew=1.3,
+                ms=7,
+                label="best T seen",
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        for which in (axes.xaxis, axes.yaxis):
+            which.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.minorticks_off()
+        axes.set_title(literal(short(panel.title, 44)), fontsize=8)
+        axes.grid()
+    figure.supxlabel("features M", fontsize=9)
+    figure.supylabel("temperature T", fontsize=9)
+    handles: dict[str, Any] = {}
+    for axes in every:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend([*handles.values()], [*handles], loc="outside right center")
+    return figure

@@ -1,0 +1,142 @@
+"""T × M heatmaps of accuracy, a panel a data set and model; best framed solid, second best dashed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError
+from tstar.report.records import Environment, Records
+from tstar.report.style import literal, panels, short, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Heatmap(NamedTuple):
+    """``accuracy[m, t]`` is the median over seeds, NaN where nothing was run.
+
+    ``best[m]`` and ``second[m]`` are the columns of the highest and second highest accuracy of a
+    row; on a tie the lower T comes first. ``second[m]`` is −1 with a single temperature.
+    """
+
+    title: str
+    temperatures: tuple[float, ...]
+    num_features: tuple[int, ...]
+    accuracy: NDArray[np.float64]
+    best: tuple[int, ...]
+    second: tuple[int, ...]
+
+
+class Heatmaps(NamedTuple):
+    panels: tuple[Heatmap, ...]
+    norm: str
+    metric: str
+
+
+def heatmaps_data(records: Records, norm: str) -> Heatmaps:
+    """One panel an environment with this norm."""
+    found = records.environments(norm)
+    if not found:
+        which = "with" if norm == "batch" else "without"
+        raise TstarError(
+            f"A heatmap {which} BN needs runs with norm = {norm!r} at two temperatures at least, got "
+            "none; add them to the study."
+        )
+    return Heatmaps(tuple(heatmap(e) for e in found), norm, records.metric)
+
+
+def heatmap(environment: Environment) -> Heatmap:
+    """An environment as a grid: the rows are its M, the columns all temperatures that it has."""
+    sweeps = environment.sweeps
+    temperatures = tuple(sorted({T for sweep in sweeps for T in sweep.temperatures}))
+    grid = np.full((len(sweeps), len(temperatures)), np.nan)
+    for row, sweep in enumerate(sweeps):
+        for T, values in zip(sweep.temperatures, sweep.condition.accuracies, strict=True):
+            grid[row, temperatures.index(T)] = float(np.median(values))
+    ranked = [_ranking(row) for row in grid]
+    return Heatmap(
+        environment.title,
+        temperatures,
+        tuple(int(sweep.facts["num_features"]) for sweep in sweeps),
+        grid,
+        tuple(order[0] for order in ranked),
+        tuple(order[1] if len(order) > 1 else -1 for order in ranked),
+    )
+
+
+def _ranking(row: NDArray[np.float64]) -> list[int]:
+    """Columns by accuracy, highest first; ties by T, those without a run left out."""
+    there = [i for i in range(len(row)) if not np.isnan(row[i])]
+    return sorted(there, key=lambda i: (-row[i], i))
+
+
+@styled
+def draw_heatmaps(data: Heatmaps) -> Figure:
+    widest = max(len(panel.temperatures) for panel in data.panels)
+    tallest = max(len(panel.num_features) for panel in data.panels)
+    width = 0.38 * widest + 0.75
+    columns = max(1, min(4, int(9.5 // width)))
+    figure, every = panels(
+        len(data.panels), columns=columns, width=width, height=0.3 * tallest + 0.75
+    )
+    image: Any = None
+    low, high = span([panel.accuracy for panel in data.panels])
+    for axes, panel in zip(every, data.panels, strict=True):
+        image = draw_heatmap(axes, panel, low, high)
+        axes.set_title(literal(short(panel.title, int(width * 15))), fontsize=8)
+    figure.colorbar(image, ax=every, label=f"{data.metric} accuracy [%]", shrink=0.9, pad=0.01)
+    figure.supxlabel("temperature T", fontsize=9)
+    figure.supylabel("features M", fontsize=9)
+    return figure
+
+
+def span(grids: list[NDArray[np.float64]]) -> tuple[float, float]:
+    """The range of colours [%]. Runs that did not learn at all would leave one colour for the rest:
+    the lowest tenth of the values share the darkest."""
+    values = 100 * np.concatenate([grid[~np.isnan(grid)] for grid in grids])
+    low, high = float(np.quantile(values, 0.1)), float(values.max())
+    return (low, high) if high > low else (low - 1, high)
+
+
+def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
+    """One panel, with the numbers in its cells; wide M at the top, as in the paper."""
+    from matplotlib.patches import Rectangle
+
+    image = axes.imshow(
+        100 * panel.accuracy, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower"
+    )
+    rows, columns = panel.accuracy.shape
+    for m in range(rows):
+        for t in range(columns):
+            value = 100 * panel.accuracy[m, t]
+            if np.isnan(value):
+                continue
+            # Viridis is light from about two thirds up: dark figures there, white ones below.
+            ink = "black" if (value - low) / (high - low) > 0.62 else "white"
+            axes.text(t, m, f"{value:.1f}", ha="center", va="center", fontsize=6, color=ink)
+        for t, line in ((panel.best[m], "-"), (panel.second[m], (0, (2, 1.2)))):
+            if t < 0:
+                continue
+            # A white line below a black one is seen on every colour, and in grey.
+            for colour, wide in (("white", 3.2), ("black", 1.4)):
+                axes.add_patch(
+                    Rectangle(
+                        (t - 0.44, m - 0.42),
+                        0.88,
+                        0.84,
+                        fill=False,
+                        edgecolor=colour,
+                        linewidth=wide,
+                        linestyle="-" if colour == "white" else line,
+                    )
+                )
+    axes.set_xticks(range(columns), [f"{T:.3g}" for T in panel.temperatures], fontsize=7)
+    axes.set_yticks(range(rows), [str(M) for M in panel.num_features], fontsize=7)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return image

@@ -1,0 +1,115 @@
+"""Accuracy against T with and without BN in one panel: the paper's look at ISIC, for every condition."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from tstar.errors import TstarError
+from tstar.report.records import Records, Sweep
+from tstar.report.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    VERMILION,
+    literal,
+    panels,
+    short,
+    styled,
+    temperature_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Line(NamedTuple):
+    """Mean accuracy at each T, and its standard error over seeds (NaN with one seed)."""
+
+    temperatures: tuple[float, ...]
+    mean: tuple[float, ...]
+    error: tuple[float, ...]
+
+
+class NormPanel(NamedTuple):
+    title: str
+    plain: Line
+    bn: Line
+    recommended: float | None
+
+
+class NormSweep(NamedTuple):
+    panels: tuple[NormPanel, ...]
+    metric: str
+
+
+def norm_sweep_data(records: Records) -> NormSweep:
+    """One panel a condition that was swept both ways, at two temperatures at least."""
+    pairs = [pair for pair in records.pairs() if all(len(s.temperatures) > 1 for s in pair)]
+    if not pairs:
+        raise TstarError(
+            "Sweeps with and without BN in one panel need conditions that have both norms at two "
+            "temperatures at least, got none; add the missing norm to the study."
+        )
+    return NormSweep(
+        tuple(
+            NormPanel(
+                f"{bn.title}\nM = {bn.facts.get('num_features')}",
+                line(plain),
+                line(bn),
+                bn.recommended,
+            )
+            for plain, bn in pairs
+        ),
+        records.metric,
+    )
+
+
+def line(sweep: Sweep) -> Line:
+    indices = range(len(sweep.temperatures))
+    errors = [sweep.standard_error(i) for i in indices]
+    return Line(
+        sweep.temperatures,
+        tuple(sweep.mean(i) for i in indices),
+        tuple(math.nan if e is None else e for e in errors),
+    )
+
+
+@styled
+def draw_norm_sweep(data: NormSweep) -> Figure:
+    from matplotlib.lines import Line2D
+
+    figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
+    for axes, panel in zip(every, data.panels, strict=True):
+        temperature_axis(axes, sorted({*panel.plain.temperatures, *panel.bn.temperatures}))
+        for found, colour, style, marker in (
+            (panel.plain, ORANGE, "--", "s"),
+            (panel.bn, BLUE, "-", "o"),
+        ):
+            axes.errorbar(
+                found.temperatures,
+                [100 * value for value in found.mean],
+                yerr=[0 if math.isnan(e) else 100 * e for e in found.error],
+                color=colour,
+                ls=style,
+                marker=marker,
+                ms=4,
+                capsize=2,
+            )
+        if panel.recommended is not None:
+            axes.axvline(panel.recommended, color=VERMILION, ls=":", lw=1.5)
+        name, _, rest = panel.title.rpartition("\n")
+        axes.set_title(literal(f"{short(name)}\n{rest}"), fontsize=8)
+        axes.grid(axis="y")
+    figure.supxlabel("temperature T", fontsize=9)
+    figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9, color=INK)
+    figure.legend(
+        handles=[
+            Line2D([], [], color=BLUE, marker="o", ms=4, label="with BN"),
+            Line2D([], [], color=ORANGE, ls="--", marker="s", ms=4, label="without BN"),
+            Line2D([], [], color=VERMILION, ls=":", label="the formula's T"),
+        ],
+        loc="outside upper center",
+        ncols=3,
+    )
+    return figure

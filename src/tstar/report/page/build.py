@@ -1,0 +1,137 @@
+"""Everything of a report → one HTML file. Text is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from tstar.report.catalogue import Plot
+from tstar.report.headline import Headline
+from tstar.report.page.payload import curves_payload, packed, runs_payload
+from tstar.report.page.summary import datasets_table, facts, origin
+from tstar.report.records import Records
+from tstar.report.tables.cells import Table
+from tstar.report.tables.markup import to_html
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as it goes into a page: its pictures as SVG, and how many more there are in files."""
+
+    plot: Plot
+    svgs: tuple[str, ...]
+    more: int = 0
+
+
+def build_page(
+    records: Records,
+    *,
+    title: str,
+    command: str,
+    headline: Headline | None,
+    figures: Sequence[Drawn],
+    tables: Sequence[Table],
+    missing: Sequence[str],
+) -> str:
+    """The page's text."""
+    frame = records.frame
+    payload = json.dumps(runs_payload(frame), separators=(",", ":"), ensure_ascii=False)
+    curves = curves_payload(frame["curves"].tolist() if "curves" in frame.columns else [])
+    links = [f'<a href="#fig-{d.plot.name}">{escape(d.plot.title)}</a>' for d in figures]
+    parts = {
+        "title": escape(title),
+        "style": (_HERE / "page.css").read_text(encoding="utf-8"),
+        "script": (_HERE / "page.js").read_text(encoding="utf-8"),
+        "headline": _headline(headline),
+        "facts": _definitions(facts(records)) + _table(datasets_table(records)),
+        "links": " ".join(links),
+        "figures": "\n".join(_figure(drawn, records) for drawn in figures),
+        "tables": "\n".join(_table(table) for table in tables),
+        "missing": _missing(missing),
+        "origin": _definitions(origin(records, command)),
+        "count": f"{len(frame):,}",
+        "runs": packed(payload.encode()),
+        "curves": packed(curves),
+    }
+    template = (_HERE / "template.html").read_text(encoding="utf-8")
+    # One pass: what is put in is not looked at again, whatever a name contains.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _headline(found: Headline | None) -> str:
+    if found is None:
+        return (
+            "<p>These runs have no grid of temperatures with BatchNorm, so that nothing can be said about "
+            "the formula.</p>"
+        )
+    cards = []
+    if found.gain is not None:
+        cards.append(
+            _card(
+                f"{found.gain.value:+.2f}",
+                f"points over T = 1 {found.against}",
+                f"95 %: {found.gain.low:+.2f} to {found.gain.high:+.2f}",
+            )
+        )
+        cards.append(
+            _card(f"{found.better} of {found.compared}", "conditions better than T = 1", "")
+        )
+    cards.append(
+        _card(
+            f"{found.regret.value:.2f}",
+            "points below the best T of the grid",
+            f"95 %: {found.regret.low:.2f} to {found.regret.high:.2f}",
+        )
+    )
+    return (
+        f'<div class="cards">{"".join(cards)}</div>'
+        f"<p>{escape(found.sentence)}</p><p class='small'>{escape(found.method)}</p>"
+    )
+
+
+def _card(number: str, what: str, interval: str) -> str:
+    return (
+        f'<div class="card"><strong>{escape(number)}</strong><span>{escape(what)}</span>'
+        f"<small>{escape(interval)}</small></div>"
+    )
+
+
+def _definitions(pairs: Sequence[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{escape(word)}</dt><dd>{escape(value)}</dd>" for word, value in pairs)
+    return f"<dl>{rows}</dl>"
+
+
+def _figure(drawn: Drawn, records: Records) -> str:
+    plot = drawn.plot
+    more = f" {drawn.more} more pictures of it are in the folder figures." if drawn.more else ""
+    command = (
+        f"tstar figure {plot.name} {records.name} --metric {records.metric} -o {plot.name}.svg"
+    )
+    pictures = "".join(f'<div class="picture">{svg}</div>' for svg in drawn.svgs)
+    return (
+        f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{pictures}'
+        f"<figcaption>{escape(plot.reading + more)} <code>{escape(command)}</code></figcaption></figure>"
+    )
+
+
+def _table(table: Table) -> str:
+    source = f" <code>{escape(table.command)}</code>" if table.command else ""
+    notes = "".join(f"<p class='small'>{escape(text)}</p>" for text in table.notes)
+    return (
+        f'<section class="table" id="table-{escape(table.name)}"><h3>{escape(table.title)}</h3>'
+        f'<div class="scroll">{to_html(table)}</div>'
+        f"<p class='small'>{escape(table.note)}{source}</p>{notes}</section>"
+    )
+
+
+def _missing(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return ""
+    items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+    return f"<details><summary>What these runs cannot show, and why ({len(reasons)})</summary><ul>{items}</ul></details>"

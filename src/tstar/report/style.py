@@ -1,0 +1,165 @@
+"""How every figure looks: colours for all eyes, lines that differ in print, and saving without surprises."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tstar.errors import TstarError, require, unknown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette (2008): told apart by all common kinds of colour vision. The order puts
+# hues of different lightness next to each other, and each goes with a line and a marker of its own.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PURPLE, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
+LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+# Two greys that no figure uses otherwise: the page puts its own text and grid colours in their place.
+INK, FAINT = "#1b1c1d", "#c7c8c9"
+FORMATS = ("svg", "pdf", "png")
+Data = TypeVar("Data")
+_RC = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "tstar",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Our settings of matplotlib for a while; the user's come back."""
+    matplotlib = require("matplotlib", "plot")
+    # Left-over settings of the user's would make figures differ from machine to machine.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
+        yield
+
+
+def styled(draw: Callable[[Data], Figure]) -> Callable[[Data], Figure]:
+    """Make a drawing function draw in our style."""
+
+    @wraps(draw)
+    def drawn(data: Data) -> Figure:
+        with look():
+            figure = draw(data)
+            # Places are found once: every later save would find them again, which is most of its time.
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+            return figure
+
+    return drawn
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of its own, in inches, apart from pyplot's global state."""
+    require("matplotlib", "plot")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Figure_
+
+    figure = Figure_(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def panels(
+    count: int, *, columns: int = 4, width: float = 2.4, height: float = 2.1
+) -> tuple[Figure, list[Any]]:
+    """A figure with ``count`` panels in rows of at most ``columns``, and its axes in a flat list."""
+    across = min(columns, count)
+    down = -(-count // across)
+    # Not narrower than what a legend and two words of title need.
+    figure = new_figure(max(width * across + 0.5, 4.2), height * down + 0.55)
+    grid = figure.subplots(down, across, squeeze=False)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def temperature_axis(axes: Axes, temperatures: Sequence[float], most: int = 6) -> None:
+    """A logarithmic axis of T with its own grid as ticks, every so many where they would collide."""
+    axes.set_xscale("log", base=2)
+    step = -(-len(temperatures) // most)
+    shown = list(temperatures)[::step]
+    axes.set_xticks(shown, [f"{T:.3g}" for T in shown])
+    axes.minorticks_off()
+
+
+def literal(text: object) -> str:
+    """Text as it is: a dollar sign in a name is no formula."""
+    return str(text).replace("$", r"\$")
+
+
+def short(text: str, most: int = 34) -> str:
+    """A title that fits a panel; the middle goes, since names differ at both ends."""
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure as ``.svg``, ``.pdf`` or ``.png``; the same figure gives the same bytes."""
+    target = Path(path)
+    kind = target.suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise unknown("format of a figure", kind or target.name, FORMATS)
+    nothing: dict[str, Any] = {
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+        "png": {"Software": None},
+    }[kind]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with look():
+            figure.savefig(target, dpi=200, metadata=nothing)
+    except OSError as error:
+        raise TstarError(f"The figure {str(target)!r} could not be written: {error}.") from error
+    return target
+
+
+def inline_svg(figure: Figure, label: str) -> str:
+    """The figure as an element for a page: text as text, the page's own colours for ink and grid.
+
+    matplotlib escapes the text of names; ``label`` is for screen readers and is escaped here.
+    """
+    from html import escape
+
+    matplotlib = require("matplotlib", "plot")
+    buffer = io.StringIO()
+    with look():
+        matplotlib.rcParams["svg.fonttype"] = "none"
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--grid)")
+    # matplotlib names its own font; the page's is there for certain.
+    svg = re.sub(r"font: ([^;\"]*?)px [^;\"]*", r"font: \1px var(--figure-font)", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -1,0 +1,73 @@
+"""A table as data: texts, what they sort by, and which are best and second best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Cell(NamedTuple):
+    """``mark`` is ``"best"``, ``"second"`` or ``""``; ``value`` is what the cell sorts by."""
+
+    text: str
+    value: float | str | None = None
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that belong together under a heading, which may be empty."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        name: of its files. title: above it. note: how to read it, and where its numbers come from.
+        columns: headers. labels: how many of the first columns are text.
+        blocks: the rows. heads: further lines below the header, such as csg and class counts.
+        command: what makes its numbers again.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    note: str = ""
+    labels: int = 1
+    heads: tuple[tuple[str, ...], ...] = ()
+    command: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+def number_cell(value: float | None, digits: int = 2, mark: str = "") -> Cell:
+    """A number with fixed digits; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return Cell("–")
+    return Cell(f"{value:.{digits}f}", value, mark)
+
+
+def short_cell(value: float | None) -> Cell:
+    """A number in at most four significant digits."""
+    return Cell("–") if value is None or math.isnan(value) else Cell(f"{value:.4g}", value)
+
+
+def text_cell(value: object) -> Cell:
+    return Cell("") if value is None or value != value else Cell(str(value), str(value))
+
+
+def ranked(values: Sequence[float | None], digits: int = 2) -> list[str]:
+    """The mark of each value: the highest is best, the next lower one second; ties share a mark.
+
+    Values are compared as printed, as the paper does.
+    """
+    shown = [None if v is None or math.isnan(v) else round(v, digits) for v in values]
+    order = sorted({v for v in shown if v is not None}, reverse=True)[:2]
+    names = dict(zip(order, ("best", "second"), strict=False))
+    return ["" if v is None else names.get(v, "") for v in shown]

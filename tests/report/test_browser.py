@@ -1,0 +1,159 @@
+"""The page in a real browser: no error, no request, sorting, filtering, curves on a click, phone width."""
+
+import json
+import shutil
+
+import pytest
+
+from tstar.report.catalogue import get_figure
+from tstar.report.page.build import Drawn, build_page
+from tstar.report.page.payload import packed
+from tstar.report.records import load
+from tstar.report.style import inline_svg
+from tstar.report.tables.own import conditions_table
+
+pytestmark = pytest.mark.browser
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with sync.sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(store, tmp_path_factory):
+    records = load(store)
+    plot = get_figure("recommended")
+    text = build_page(
+        records,
+        title="<script>alert(1)</script>",
+        command="tstar report runs.db",
+        headline=None,
+        figures=[Drawn(plot, (inline_svg(plot.draw(plot.data(records)), plot.title),))],
+        tables=[conditions_table(records)],
+        missing=[],
+    )
+    path = tmp_path_factory.mktemp("browser") / "index.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def opened(browser, path, problems, **options):
+    page = browser.new_context(**options).new_page()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    page.on("dialog", lambda dialog: problems.append("a script of a name ran"))
+    page.on(
+        "request",
+        lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else problems.append(r.url),
+    )
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_page_opens_without_errors_and_fits(browser, page_file, scheme, width):
+    problems = []
+    page = opened(
+        browser, page_file, problems, color_scheme=scheme, viewport={"width": width, "height": 800}
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground, text = (
+        sum(map(int, page.evaluate(f"getComputedStyle(document.body).{name}")[4:-1].split(",")))
+        for name in ("backgroundColor", "color")
+    )
+    assert (ground > text) == (scheme == "light")
+    assert problems == []
+    page.context.close()
+
+
+def test_runs_are_sorted_filtered_and_shown(browser, page_file, store):
+    problems = []
+    page = opened(browser, page_file, problems)
+    frame = load(store).frame
+
+    def column(label):
+        labels = page.locator("#grid thead th").all_inner_texts()
+        index = [text.strip("▴▾ \n") for text in labels].index(label)
+        return page.locator(f"#grid tbody tr[data-run] td:nth-child({index + 1})").all_inner_texts()
+
+    page.locator("#grid thead button", has_text="test [%]").click()
+    assert float(column("test [%]")[0]) == pytest.approx(
+        100 * frame["test_accuracy"].min(), abs=1e-3
+    )
+    page.locator("#grid thead button", has_text="test [%]").click()
+    assert float(column("test [%]")[0]) == pytest.approx(
+        100 * frame["test_accuracy"].max(), abs=1e-3
+    )
+    page.fill("#find", "data:nothing")
+    page.locator("#found", has_text="0 of").wait_for()
+    page.fill("#find", "hard t:4")
+    want = int(((frame["dataset"] == "hard") & (frame["temperature"] == 4)).sum())
+    page.locator("#found", has_text=f"{want} of {len(frame)}").wait_for()
+    assert set(column("data set")) == {"hard"}
+    page.locator("#grid tbody tr[data-run]").first.click()
+    page.wait_for_selector("#detail svg polyline")
+    assert page.locator("#detail svg").count() == 2
+    assert problems == []
+    page.context.close()
+
+
+def test_tables_are_sorted_by_number_with_gaps_last(browser, page_file):
+    page = opened(browser, page_file, [])
+    header = page.locator("#table-conditions thead button", has_text="regret")
+    index = page.locator("#table-conditions thead th").all_inner_texts().index("regret") + 1
+    for sign in (1, -1):
+        header.click()
+        texts = page.locator(f"#table-conditions tbody td:nth-child({index})").all_inner_texts()
+        numbers = [float(text) for text in texts if text != "–"]
+        assert numbers == sorted(numbers, key=lambda x: sign * x)
+        assert texts[len(numbers) :] == ["–"] * (len(texts) - len(numbers))
+    page.context.close()
+
+
+def test_only_the_rows_in_sight_exist_however_many_there_are(browser, page_file, tmp_path):
+    many = 40_000
+    runs = {
+        "count": many,
+        "columns": [
+            {
+                "name": "key",
+                "label": "run",
+                "levels": ["a", "b"],
+                "codes": [i % 2 for i in range(many)],
+            },
+            {
+                "name": "test_accuracy",
+                "label": "test [%]",
+                "values": [i % 997 for i in range(many)],
+            },
+        ],
+        "constant": {},
+    }
+    text = page_file.read_text(encoding="utf-8")
+    start = text.index('id="runs-data">') + len('id="runs-data">')
+    text = text[:start] + packed(json.dumps(runs).encode()) + text[text.index("</script>", start) :]
+    path = tmp_path / "many.html"
+    path.write_text(text, encoding="utf-8")
+    problems = []
+    page = opened(browser, path, problems)
+    page.locator("#grid thead button", has_text="test [%]").click()
+    page.evaluate("document.getElementById('grid').scrollTop = 1e9")
+    page.locator("#grid tbody td", has_text="996").first.wait_for()
+    assert page.locator("#grid tbody tr").count() < 80
+    assert problems == []
+    page.context.close()

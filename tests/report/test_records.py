@@ -1,0 +1,126 @@
+"""From a store to records: what is grouped, what is chosen, what is recommended."""
+
+import math
+
+import pytest
+
+from tstar import TstarError
+from tstar.formula import temperature
+from tstar.report.records import load
+from tstar.sweep import Store, export
+
+# As planted in conftest.
+TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
+GRID = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def test_every_condition_is_a_sweep(store):
+    records = load(store)
+    assert len(records.sweeps) == len(TASKS) * 2 * 2
+    assert all(sweep.temperatures == GRID for sweep in records.sweeps)
+    assert len(records.with_norm("batch")) == len(TASKS) * 2
+    assert len(records.pairs()) == len(TASKS) * 2
+    for plain, bn in records.pairs():
+        assert (plain.facts["norm"], bn.facts["norm"]) == ("none", "batch")
+        assert {**plain.facts, "norm": 0} == {**bn.facts, "norm": 0}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_export_gives_the_same_records(store, tmp_path, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    with Store(store) as opened:
+        export(opened, tmp_path / f"runs.{kind}")
+    first, second = load(store), load(tmp_path / f"runs.{kind}")
+    assert first.sweeps == second.sweeps
+    assert first.checksum != second.checksum
+
+
+def test_the_checksum_is_of_the_file(store):
+    import hashlib
+
+    assert load(store).checksum == hashlib.sha256(store.read_bytes()).hexdigest()
+
+
+def test_validation_chooses_the_best_temperature(make_store):
+    def swap(rows):
+        for spec, result in rows:
+            result["val_accuracy"] = 0.95 if spec.temperature == 2.0 else 0.1
+        return rows
+
+    store = make_store(change=swap, tasks=TASKS[:1], widths=(64,), seeds=2)
+    records = load(store)
+    assert records.chosen_on == "val"
+    assert all(sweep.temperatures[sweep.best] == 2.0 for sweep in records.sweeps)
+
+
+def test_without_validation_the_metric_itself_chooses(make_store):
+    def drop(rows):
+        for _, result in rows:
+            result["val_accuracy"] = None
+        return rows
+
+    store = make_store(change=drop, tasks=TASKS[:1], widths=(64,), seeds=1, noise=0.0)
+    records = load(store)
+    assert records.chosen_on == "test"
+    # The planted peaks are 0.5·8 = 4 and 0.8·8 = 6.4, whose nearest neighbour in ln T is 8.
+    best = {s.facts["norm"]: s.temperatures[s.best] for s in records.sweeps}
+    assert best == {"none": 4.0, "batch": 8.0}
+
+
+def test_recommended_is_the_formula_of_the_facts(store):
+    for sweep in load(store, variant="csgcn").with_norm("batch"):
+        facts = sweep.facts
+        want = temperature(
+            facts["num_features"], facts["num_classes"], facts["csg"], variant="csgcn"
+        )
+        assert sweep.recommended == want
+    assert all(
+        sweep.recommended == temperature(sweep.facts["num_features"])
+        for sweep in load(store, variant="base").sweeps
+    )
+
+
+def test_interpolation_is_linear_in_t(store):
+    sweep = load(store).sweeps[0]
+    a, b = sweep.mean(2), sweep.mean(3)
+    assert sweep.at(5.0) == pytest.approx(a + (b - a) * (5 - 4) / (8 - 4))
+    assert sweep.at(4.0) == pytest.approx(a)
+
+
+def test_a_setting_that_varies_is_in_the_title_and_one_that_does_not_is_not(make_store):
+    records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, lr=(0.1, 0.01)))
+    titles = {sweep.title for sweep in records.sweeps}
+    assert titles == {"easy · resnet10 · lr=0.1", "easy · resnet10 · lr=0.01"}
+    assert len(records.environments("batch")) == 2
+
+
+def test_a_diverged_run_counts_as_chance(make_store):
+    records = load(make_store(diverged=(0, 1, 2), tasks=TASKS[:1], widths=(64,)))
+    sweep = next(s for s in records.sweeps if s.facts["norm"] == "none")
+    assert sweep.mean(0) == pytest.approx(1 / TASKS[0][2])
+
+
+def test_standard_error_needs_two_seeds(make_store):
+    one = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1)).sweeps[0]
+    assert one.standard_error(0) is None
+
+
+def test_standard_error_is_the_sample_s(store):
+    sweep = load(store).sweeps[0]
+    x = sweep.condition.accuracies[1]
+    mean = sum(x) / len(x)
+    want = math.sqrt(sum((v - mean) ** 2 for v in x) / (len(x) - 1) / len(x))
+    assert sweep.standard_error(1) == pytest.approx(want)
+
+
+def test_bad_input_is_refused(store, tmp_path):
+    with pytest.raises(TstarError, match="must exist"):
+        load(tmp_path / "nothing.db")
+    with pytest.raises(TstarError, match="metric 'loss'"):
+        load(store, metric="loss")
+    with pytest.raises(TstarError, match="variant"):
+        load(store, variant="cns")
+    Store(tmp_path / "empty.db", create=True).close()
+    with pytest.raises(TstarError, match="at least one run"):
+        load(tmp_path / "empty.db")
