@@ -43,7 +43,7 @@ WIDTHS = {
     **dict.fromkeys(["num_attention_heads", "n_head", "n_heads", "encoder_attention_heads", "decoder_attention_heads", "num_heads", "encoder_num_attention_heads"], 4),
     **dict.fromkeys(["num_key_value_heads", "num_kv_heads"], 2),
     **dict.fromkeys(["intermediate_size", "ffn_dim", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner", "d_inner", "moe_intermediate_size", "shared_expert_intermediate_size", "ffn_hidden_size"], 64),
-    **dict.fromkeys(["head_dim", "d_kv", "d_head", "attention_head_size"], 8),
+    **dict.fromkeys(["head_dim", "d_kv", "d_head", "attention_head_size", "rotary_dim"], 8),
     "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2,
     "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8,
     "max_position_embeddings": 512, "n_positions": 512, "classifier_proj_size": 24,
@@ -110,6 +110,9 @@ def shrunk(kind: str, rule: dict[str, int]) -> Any:
         config = type(default)(**sizes(default, rule), num_labels=CLASSES)
     if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
         config.decoder_start_token_id = 0
+    config.architectures = config.architectures or []  # asked for where a type has two classifiers
+    if getattr(config, "languages", None) and hasattr(config, "default_language"):
+        config.default_language = config.languages[0]
     return config
 
 
@@ -126,6 +129,10 @@ def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
         if layers and isinstance(kinds, list) and len(kinds) > layers:
             last = "full_attention" if "full_attention" in kinds else kinds[-1]
             values[key] = [*kinds[: layers - 1], last]
+    if "kv_lora_rank" in settable and "num_key_value_heads" in values:
+        values["num_key_value_heads"] = values[
+            "num_attention_heads"
+        ]  # latent attention has no groups
     for key in getattr(config, "sub_configs", {}):
         part = getattr(config, key, None)
         if part is not None:
@@ -136,7 +143,7 @@ def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
 def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
     """Two samples in the shapes that the task's models take."""
     config: Any = model.config
-    if task in ("sequence", "token"):
+    if task in ("sequence", "token") or model.main_input_name == "input_ids":
         ids = torch.randint(3, 100, (2, 16))
         ids[:, -1] = (
             getattr(config, "eos_token_id", None) or 2

@@ -9,8 +9,8 @@ from timm.utils import ModelEmaV3, reparameterize_model
 from torch.utils.data import DataLoader
 
 import tstar
-from tstar.surgery import tempered_heads
 from digits import accuracy, data
+from tstar.surgery import tempered_heads
 
 
 def main(samples: int = 1797, epochs: int = 5) -> float:

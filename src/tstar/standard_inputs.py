@@ -32,6 +32,9 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
     for batch in (2, 1):  # decoders without a padding token take one sequence only
         if name == "input_ids":
             ids = torch.randint(3, 10, (batch, 8), generator=_generator(), device="cpu")
+            end = getattr(config, "eos_token_id", None)
+            if isinstance(end, int):  # BART and T5 classify at the last end-of-sequence token
+                ids[:, -1] = end
             yield {name: ids.to(like.device)}
         elif name == "pixel_values":
             size = getattr(config, "image_size", None) or 224
