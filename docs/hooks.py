@@ -1,0 +1,43 @@
+"""What mkdocs adds to the pages: the calculator, and the tables that scripts have written to results/."""
+
+import csv
+from pathlib import Path
+
+from mkdocs.structure.files import File, Files
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
+    from tstar.calculator import page
+
+    files.append(File.generated(config, "calculator/page.html", content=page()))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Put the tables where the pages name them."""
+    for name, table in (("cost", cost), ("variance", variance)):
+        mark = f"{{{{ {name} }}}}"
+        if mark in markdown:
+            markdown = markdown.replace(mark, table())
+    return markdown
+
+
+def cost() -> str:
+    lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line.startswith("|"))
+
+
+def variance() -> str:
+    head = "| data | K | M | T | | diagonal | covariance | covariance's share |"
+    lines = [head, "|---|--:|--:|--:|---|--:|--:|--:|"]
+    with (RESULTS / "variance" / "variance.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            numbers = " | ".join(f"{float(row[key]):.2f}" for key in ("diagonal", "covariance"))
+            share = f"{100 * float(row['covariance_share']):.0f} %"
+            start = (
+                f"{row['dataset']} | {row['classes']} | {row['features']} | {row['temperature']}"
+            )
+            lines.append(f"| {start} | {row['when']} | {numbers} | {share} |")
+    return "\n".join(lines)
