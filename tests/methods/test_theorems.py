@@ -314,6 +314,28 @@ def test_a_step_of_a_schedule_reaches_the_heads_of_ours():
     assert methods.get("ours-cn").prepare(net(), facts()).on_epoch is None
 
 
+def test_the_shapes_of_ours_over_twenty_epochs():
+    """From 1 to T over epochs 1–20, or by epoch 5; or T/4 to epoch 15 and T from 16 on."""
+    T = tstar.temperature(M, K, variant="cn")
+
+    def over(kind: str) -> list[float]:
+        recipe = methods.get("ours-cn", schedule=kind).prepare(net(), facts(epochs=20))
+        seen = []
+        for epoch in range(1, 21):
+            recipe.on_epoch(epoch, 20)
+            seen.append(float(recipe.model[3].temperature))
+        return seen
+
+    ramp = [1 + (T - 1) * i / 19 for i in range(20)]
+    wave = [T + (1 - T) * (1 + math.cos(math.pi * i / 19)) / 2 for i in range(20)]
+    assert over("linear") == pytest.approx(ramp, rel=1e-6)
+    assert over("cosine") == pytest.approx(wave, rel=1e-6)
+    assert over("warmup") == pytest.approx(
+        [1 + (T - 1) * min(i, 4) / 4 for i in range(20)], rel=1e-6
+    )
+    assert over("step") == pytest.approx([T / 4] * 15 + [T] * 5, rel=1e-6)
+
+
 def test_ours_with_csg_needs_it():
     with pytest.raises(TstarError, match="csg"):
         methods.get("ours-csgcn").prepare(net(), facts(csg=None))
