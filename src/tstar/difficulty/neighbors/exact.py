@@ -6,11 +6,14 @@ product, and every route of the search ends here. So all of them find the same n
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 256  # 256 · 255² < 2²⁴: a float32 sum of that many 8-bit products is exact in any order
-_ROWS = 64  # rows gathered at a time: they stay in the cache
+_ROWS = 32  # gathered at a time: they stay in the cache, and BLAS starts no threads for so few
 
 
 class Exact:
@@ -29,17 +32,22 @@ class Exact:
         """Another one with its own working memory, for another thread."""
         return Exact(self.data, self._squares if self.whole else None)
 
-    def __call__(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
-        """‖x_r − x_query‖² for each row r: int64 for 8-bit data, float64 otherwise."""
-        return self._integers(query, rows) if self.whole else self._floating(query, rows)
+    def from_query(self, query: int) -> Callable[[NDArray[np.int64]], NDArray[np.generic]]:
+        """The function rows ↦ ‖x_r − x_query‖²: int64 for 8-bit data, float64 otherwise."""
+        if not self.whole:
+            return partial(self._floating, query)
+        q = self._load(np.array([query]))[0].copy()[:, :, None]
+        return partial(self._integers, query, q)
 
-    def _integers(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
+    def _integers(
+        self, query: int, q: NDArray[np.float32], rows: NDArray[np.int64]
+    ) -> NDArray[np.generic]:
         """‖x‖² + ‖q‖² − 2x·q, every sum a whole number that float32 holds."""
-        q = self._load(np.array([query]))[0].copy()
         dots = np.empty(len(rows), np.int64)
         for start in range(0, len(rows), _ROWS):
             x = self._load(rows[start : start + _ROWS])
-            dots[start : start + _ROWS] = np.einsum("rcd,cd->rc", x, q).sum(axis=1, dtype=np.int64)
+            chunks = np.matmul(x.transpose(1, 0, 2), q)[:, :, 0]
+            dots[start : start + _ROWS] = chunks.sum(axis=0, dtype=np.int64)
         squares: NDArray[np.int64] = self._squares[rows] + self._squares[query] - 2 * dots
         return squares
 

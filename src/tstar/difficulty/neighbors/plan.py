@@ -21,12 +21,11 @@ from tstar.difficulty.neighbors.sketch import (
 )
 
 SHORT = 64  # vectors of at most this many dimensions need no shorter sketch
-_WIDTHS = (32, 64, 96, 128, 192, 256)
-_BASIS = 1024  # samples that the principal directions are computed from
-_PILOT = 4096  # samples that the share of survivors is estimated on
+_WIDTHS = (32, 64, 128, 192)
+_BASIS = 4096  # samples that the principal directions are computed from
 # Times in units of one multiply-add of a matrix product, measured on two cores with AVX2.
 _VISIT = 20.0  # looking at one lower bound
-_CHECK = 20.0  # one dimension of one exact distance: gathered, converted, squared
+_CHECK = 40.0  # one dimension of one exact distance: gathered, converted, squared
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,13 @@ def make_plan(data: NDArray[np.generic], queries: int, k: int, route: str | None
 def _directions(data: NDArray[np.generic], frame: Frame, queries: int, forced: bool) -> F32 | None:
     """Directions of the cheapest width, or ``None`` where whole vectors are cheaper still."""
     N, D = data.shape
-    pilot = frame.place(data[:: -(-N // _PILOT)])
-    basis = pilot[:: -(-len(pilot) // _BASIS)]
-    widths = [p for p in _WIDTHS if p <= min(D // 2, len(basis) // 2)]
+    basis = frame.place(data[:: -(-N // _BASIS)])
+    widths = [p for p in _WIDTHS if p <= min(D // 2, len(basis) // 4)]
     if not widths:
         return None
     V = principal_directions(basis, widths[-1])
-    share = _survivors(pilot, V, widths)
-    costs = {
-        p: N * D * p + queries * N * (p + _VISIT + _CHECK * D * share[p]) + D * p * len(basis)
-        for p in widths
-    }
+    share = _survivors(basis[::2] if len(basis) > _BASIS // 2 else basis, V, widths)
+    costs = {p: N * D * p + queries * N * (p + _VISIT + _CHECK * D * share[p]) for p in widths}
     best = min(costs, key=costs.__getitem__)
     if not forced and costs[best] > queries * N * (D + _VISIT):
         return None

@@ -22,7 +22,7 @@ from tstar.difficulty.neighbors.sketch import F32
 
 _MEMORY = 64 << 20  # bytes of lower bounds held at a time ...
 _LEAST = 64  # ... but never fewer queries than this, which would starve the matrix product
-_STEP = 128  # rows measured before the limit is looked at again
+_STEP = 256  # rows measured before the limit is looked at again
 _MARGIN = 10  # rows measured besides the k neighbours and the sample itself, to find the reach
 
 
@@ -93,7 +93,8 @@ def _refine(
     if len(rows) < k:  # so few groups that they do not hold k rows: look at every row
         level = np.float32(np.inf)
         rows, _ = _below(bounds, least, level, query, len(exact.data))
-    near, squares = rank(exact(query, rows), rows, k)
+    measure = exact.from_query(query)
+    near, squares = rank(measure(rows), rows, k)
     limit = _up(threshold(query, float(squares[-1])))
     rows, at = _below(bounds, least, limit, query, len(exact.data))
     rest = np.flatnonzero(at > level)
@@ -104,7 +105,7 @@ def _refine(
         if len(some) == 0:
             break
         more = np.concatenate([near, rows[some]])
-        near, squares = rank(np.concatenate([squares, exact(query, rows[some])]), more, k)
+        near, squares = rank(np.concatenate([squares, measure(rows[some])]), more, k)
         limit = _up(threshold(query, float(squares[-1])))
     return near
 

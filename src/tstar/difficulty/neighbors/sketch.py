@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tstar.difficulty.neighbors.exact import CHUNK
 
 UNIT = 2.0**-24  # float32's unit roundoff
-_DEPTH = 128  # products are summed in pieces of this length, which bounds their rounding
+_DEPTH = 256  # products are summed in pieces of this length, which bounds their rounding
 _TILE = 512  # rows converted to float32 at a time
 
 F32 = NDArray[np.float32]
@@ -64,11 +64,18 @@ def frame_of(data: NDArray[np.generic]) -> Frame:
 
 
 def principal_directions(sample: F32, p: int) -> F32:
-    """(D, p) orthonormal, the leading right singular vectors of a centred sample."""
-    gram = sample @ sample.T
-    _, left = np.linalg.eigh(gram.astype(np.float64))
-    directions, _ = np.linalg.qr(sample.T.astype(np.float64) @ left[:, ::-1][:, :p])
-    return np.ascontiguousarray(directions, dtype=np.float32)
+    """(D, p) orthonormal, about the leading right singular vectors of a centred sample, best first.
+
+    Those of a few rows, one power iteration on all, and a rotation to the principal axes: as good as
+    the decomposition of all rows for pruning, at a fraction of its time.
+    """
+    few = sample[:: max(1, len(sample) // (2 * p))]
+    _, left = np.linalg.eigh(few @ few.T)
+    V = few.T @ left[:, ::-1][:, :p]
+    V, _ = np.linalg.qr(sample.T @ (sample @ V))
+    z = sample @ V
+    _, axes = np.linalg.eigh(z.T @ z)
+    return np.ascontiguousarray(V @ axes[:, ::-1])
 
 
 def squared_lengths(rows: F32) -> NDArray[np.float64]:

@@ -1,0 +1,184 @@
+"""csg of tstar and of spectral-metric, side by side in one process on the same samples.
+
+    python benchmarks/csg.py                         # CIFAR-10's shape: 50,000 × 3072, 10 classes
+    python benchmarks/csg.py --classes 100 --reference-classes 3
+    python benchmarks/csg.py --rows 100000 --classes 200 --reference-classes 3
+    python benchmarks/csg.py --data noise            # nothing to prune by: the worst case
+
+The data are synthetic and need no download: random fields whose power falls off with frequency as that
+of photographs, with a pattern for each class and varying contrast (``--slope 1.4``: as compressible as
+CIFAR-10; a smaller slope is harder), or white noise. Both sides get the same drawn samples. The
+reference gets what a user may give it: pixels in [0, 1] as float32 (its fastest input) or float64, or
+plain uint8. It treats one class after the other, so with ``--reference-classes n`` only n are run and
+the time is scaled up; the values are then not compared.
+
+Times are CPU seconds of the process (what a busy machine leaves comparable; set OMP_NUM_THREADS=1) and
+wall seconds. "product" is the float32 matrix product of samples and data alone, in one call a block.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def fields(rows: int, classes: int, slope: float, seed: int = 0) -> tuple[Any, Any]:
+    """(rows, 3072) uint8 images with power ∝ frequency^(−2·slope), and labels."""
+    rng = np.random.default_rng(seed)
+    side = 32
+    frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.fftfreq(side))
+    frequency[0, 0] = 1 / side
+    amplitude = (frequency**-slope).astype(np.float32)
+
+    def draw(n: int) -> Any:
+        noise = rng.standard_normal((n, 4, side, side), dtype=np.float32)
+        smooth = np.fft.ifft2(np.fft.fft2(noise) * amplitude).real.astype(np.float32)
+        smooth /= smooth.std()
+        return smooth[:, :1] + 0.25 * smooth[:, 1:]  # channels share most of their variation
+
+    patterns = 0.6 * draw(classes)
+    labels = rng.permutation(np.arange(rows) % classes)
+    data = np.empty((rows, 3 * side * side), np.uint8)
+    for start in range(0, rows, 1000):
+        part = labels[start : start + 1000]
+        contrast = np.exp(0.35 * rng.standard_normal((len(part), 1, 1, 1), dtype=np.float32))
+        images = (patterns[part] + draw(len(part))) * contrast * 48 + 120
+        data[start : start + 1000] = np.clip(np.rint(images), 0, 255).reshape(len(part), -1)
+    return data, labels
+
+
+def noise(rows: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (rows, 3072), dtype=np.uint8), np.arange(rows) % classes
+
+
+class Peak:
+    """The most resident memory above the start, sampled every 5 ms; with CPU and wall time."""
+
+    def __enter__(self) -> Peak:
+        self._stop = threading.Event()
+        self._base = self._top = self._resident()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu = time.process_time() - self._cpu
+        self.wall = time.perf_counter() - self._wall
+        self._stop.set()
+        self._thread.join()
+        self.megabytes = (self._top - self._base) / 2**20
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.005):
+            self._top = max(self._top, self._resident())
+
+    @staticmethod
+    def _resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def product(data: Any, queries: Any) -> float:
+    """CPU seconds of the bare float32 product, on a tenth of the data, times ten."""
+    left = data[queries].astype(np.float32)
+    right = data[: len(data) // 10].astype(np.float32)
+    start = time.process_time()
+    for i in range(0, len(left), 1024):
+        left[i : i + 1024] @ right.T
+    return 10 * (time.process_time() - start)
+
+
+def reference(data: Any, labels: Any, drawn: Any, k: int, classes: int) -> tuple[float, Peak]:
+    """spectral-metric on samples that were drawn already, on the first so many classes."""
+    from spectral_metric.estimator import CumulativeGradientEstimator
+    from spectral_metric.lib import compute_expectation_with_monte_carlo
+
+    K = len(drawn)
+    with Peak() as peak:
+        data = data.copy()  # as its fit() does
+        some = {c: data[drawn[c]] for c in range(classes)}
+        estimator = CumulativeGradientEstimator(M_sample=len(drawn[0]), k_nearest=k)
+        estimator.n_class, estimator.class_indices = K, dict(enumerate(drawn))
+        if classes == K:
+            estimator.compute(data, labels, some)
+        else:
+            compute_expectation_with_monte_carlo(data, labels, some, estimator.class_indices, K, k)
+    peak.cpu *= K / classes
+    peak.wall *= K / classes
+    return (float(estimator.csg[0]) if classes == K else float("nan")), peak
+
+
+INPUTS: dict[str, Callable[[Any], Any]] = {
+    "float32": lambda data: data / np.float32(255),
+    "float64": lambda data: data / 255.0,
+    "uint8": lambda data: data,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--samples", type=int, default=250)
+    parser.add_argument("--data", default="fields", help="fields or noise")
+    parser.add_argument("--slope", type=float, default=1.4)
+    parser.add_argument("--reference-classes", type=int, help="run the reference on so many only")
+    parser.add_argument("--inputs", default="float32,uint8", help="of the reference")
+    parser.add_argument("--out", type=Path, help="append a line of JSON")
+    args = parser.parse_args()
+
+    import torch
+
+    import tstar
+
+    made = (
+        fields(args.rows, args.classes, args.slope)
+        if args.data == "fields"
+        else noise(args.rows, args.classes)
+    )
+    data, labels = made
+    tstar.csg(data[:2000], labels[:2000], samples=5)  # imports and first calls are not measured
+    with Peak() as ours:
+        result = tstar.csg(data, labels, samples=args.samples)
+    bare = product(data, np.concatenate(result.indices))
+    threads = torch.get_num_threads()
+    line: dict[str, Any] = {
+        "rows": args.rows, "classes": args.classes, "samples": args.samples, "data": args.data,
+        "slope": args.slope if args.data == "fields" else None, "threads": threads,
+        "numpy": np.__version__, "csg": result.value, "tstar_cpu": ours.cpu, "tstar_wall": ours.wall,
+        "tstar_megabytes": ours.megabytes, "product_cpu": bare,
+    }  # fmt: skip
+    print(f"{args.rows} × 3072 uint8 ({args.data}), {args.classes} classes, {threads} thread(s)")
+    print(
+        f"tstar            cpu {ours.cpu:8.2f} s  wall {ours.wall:8.2f} s  {ours.megabytes:7.0f} MB"
+    )
+    print(f"product alone    cpu {bare:8.2f} s  (tstar / product = {ours.cpu / bare:.2f})")
+    run = args.reference_classes or args.classes
+    for name in args.inputs.split(","):
+        value, peak = reference(INPUTS[name](data), labels, result.indices, 5, run)
+        note = "" if run == args.classes else f"  (scaled from {run} classes)"
+        print(
+            f"reference {name:7}cpu {peak.cpu:8.2f} s  wall {peak.wall:8.2f} s  {peak.megabytes:7.0f} MB"
+            f"  ratio cpu {peak.cpu / ours.cpu:.1f}, memory {peak.megabytes / ours.megabytes:.1f}{note}"
+        )
+        line |= {f"{name}_cpu": peak.cpu, f"{name}_wall": peak.wall}
+        line |= {f"{name}_megabytes": peak.megabytes, f"{name}_csg": value}
+        if run == args.classes and abs(value - result.value) > 1e-6:
+            raise SystemExit(f"the values differ: tstar {result.value!r}, reference {value!r}")
+    line["reference_classes"] = run
+    if args.out:
+        with args.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()
