@@ -48,3 +48,12 @@ def test_predicting_uses_eval_mode_and_restores_the_mode(training):
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     model.eval()
     torch.testing.assert_close(logits, model(x).detach())
+
+
+def test_a_confidence_on_an_edge_belongs_to_the_bin_above():
+    functional = pytest.importorskip("torchmetrics.functional.classification")
+    probabilities = torch.tensor([[0.5, 0.5, 0.0], [0.4, 0.3, 0.3]])
+    targets = torch.tensor([2, 0])
+    theirs = functional.multiclass_calibration_error(probabilities, targets, 3, n_bins=2, norm="l1")
+    ours = calibration_error(probabilities, targets, bins=2)
+    assert ours == pytest.approx((0.5 + 0.6) / 2) == pytest.approx(float(theirs))
