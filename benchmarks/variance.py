@@ -34,6 +34,7 @@ from tstar.training import Config, train
 
 WIDTHS = {"digits": (16, 64, 128)}
 EPOCHS = {"digits": 20}
+EPOCHS_ELSE = 8
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def standardise(data: DataSet, x: torch.Tensor) -> torch.Tensor:
 def rows(data: DataSet, seed: int) -> Iterator[Row]:
     csg = float(tstar.csg(data, seed=seed))
     name = data.name.removesuffix(".npz")
-    config = Config(epochs=EPOCHS.get(name, 8), val_fraction=0.0)
+    config = Config(epochs=EPOCHS.get(name, EPOCHS_ELSE), val_fraction=0.0)
     for M in WIDTHS.get(name, (64,)):
         for T in (1.0, tstar.temperature(M, data.num_classes)):
             channels = data.x_train.shape[1]
@@ -160,6 +161,22 @@ def write(found: list[Row], out: Path) -> None:
             )
 
 
+def write_readme(out: Path, data: list[str], seed: int) -> None:
+    versions = f"tstar {tstar.__version__}, torch {torch.__version__}"
+    text = f"""# The variance of the logits, split
+
+`variance.csv`: for each network the diagonal part Σ_k w_jk²·V[z_k] and the covariance part Σ_{{k≠l}} w_jk·w_jl·Cov(z_k, z_l) of
+the logits' variance (means over the classes, test images, before the division by T), the covariance's share, the mean
+|correlation| of features, the mean largest probability and the test accuracy. ResNet10 with BatchNorm before the output
+layer; SGD, lr 0.1, cosine, batches of 128; {EPOCHS["digits"]} epochs on digits and {EPOCHS_ELSE} elsewhere; T = 1 and T* of the class-count
+variant; one seed. csg is that of these (small) training sets.
+
+Rebuild: `python benchmarks/variance.py {" ".join(data)} --seed {seed}` (with `--data-root` for the files; {versions},
+Python {platform.python_version()}, {platform.machine()}, one thread).
+"""
+    (out / "README.md").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data", nargs="+", help="names or files of tstar.data.load")
@@ -175,9 +192,7 @@ def main() -> None:
             sys.stdout.flush()
             found.append(row)
             write(found, given.out)
-    print(
-        f"tstar {tstar.__version__}, torch {torch.__version__}, Python {platform.python_version()}"
-    )
+    write_readme(given.out, given.data, given.seed)
 
 
 if __name__ == "__main__":

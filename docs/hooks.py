@@ -1,6 +1,7 @@
 """What mkdocs adds to the pages: the calculator, and the tables that scripts have written to results/."""
 
 import csv
+import re
 from pathlib import Path
 
 from mkdocs.structure.files import File, Files
@@ -24,20 +25,26 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     return markdown
 
 
+def on_page_content(html: str, **_: object) -> str:
+    """The docstrings' ``:func:`name` `` is for readers of the source; on a page the name is enough."""
+    return re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
+
+
 def cost() -> str:
     lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
 
 
 def variance() -> str:
-    head = "| data | K | M | T | | diagonal | covariance | covariance's share |"
-    lines = [head, "|---|--:|--:|--:|---|--:|--:|--:|"]
+    head = "| data | K | M | trained at T | diagonal | covariance | its share |"
+    lines = [head, "|---|--:|--:|--:|--:|--:|--:|"]
     with (RESULTS / "variance" / "variance.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            numbers = " | ".join(f"{float(row[key]):.2f}" for key in ("diagonal", "covariance"))
+            trained = row["temperature"] if row["when"] == "after training" else "untrained"
+            parts = " | ".join(f"{float(row[key]):.2f}" for key in ("diagonal", "covariance"))
             share = f"{100 * float(row['covariance_share']):.0f} %"
-            start = (
-                f"{row['dataset']} | {row['classes']} | {row['features']} | {row['temperature']}"
+            name = row["dataset"].removesuffix("_32")
+            lines.append(
+                f"| {name} | {row['classes']} | {row['features']} | {trained} | {parts} | {share} |"
             )
-            lines.append(f"| {start} | {row['when']} | {numbers} | {share} |")
     return "\n".join(lines)

@@ -13,7 +13,9 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+# A module's, not the session's: playwright keeps an event loop running in this thread while it is open, and other
+# modules have loops of their own.
+@pytest.fixture(scope="module")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -25,7 +27,7 @@ def browser():
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def page_file(tmp_path_factory) -> Path:
     from tstar.calculator import write
 
