@@ -93,7 +93,7 @@ class Check:
         return (
             f"The formula points at T = {self.advice.temperature:.3g}, {how}; the model as it is gives "
             f"{100 * plain.test_accuracy:.1f} % (formula {gain:+.1f} points). "
-            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seeds each: a short look, "
+            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look, "
             "longer training may peak elsewhere."
         )
 
@@ -150,7 +150,7 @@ def check(
             temperatures of a seed start from the same weights.
         data: a :class:`tstar.data.DataSet`, a data set's name or path, a torch ``Dataset`` of (sample,
             label) pairs, or a pair (samples, labels) of arrays.
-        temperatures: the grid; by default 1 and the formula's T times ¼, ½, 1, 2, 4.
+        temperatures: the grid; by default (1 and) the formula's T times ¼, ½, 1, 2, 4.
         budget: seconds for the whole check; sets the number of steps of each training.
         seeds: trainings for each temperature.
         config: the protocol; its ``epochs`` are the most that is trained, whatever the budget.
@@ -225,7 +225,9 @@ def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
 
 def _grid(temperatures: Sequence[float] | None, formula: float) -> list[float]:
     if temperatures is None:
-        return sorted({1.0, *(formula * factor for factor in (0.25, 0.5, 1, 2, 4))})
+        around = [formula * factor for factor in (0.25, 0.5, 1, 2, 4)]
+        # T = 1 as well, unless it is as good as there already.
+        return around if any(0.75 < T < 1.33 for T in around) else sorted([1.0, *around])
     grid = sorted({float(T) for T in temperatures})
     if not grid or not all(math.isfinite(T) and T > 0 for T in grid):
         raise TstarError(
