@@ -136,7 +136,7 @@ def rows(data: DataSet, seed: int) -> Iterator[Row]:
     name = data.name.removesuffix(".npz")
     config = Config(epochs=EPOCHS.get(name, EPOCHS_ELSE), val_fraction=0.0)
     for M in WIDTHS.get(name, (64,)):
-        for T in (1.0, tstar.temperature(M, data.num_classes)):
+        for T in sorted({1.0, tstar.temperature(M, data.num_classes)}):  # T* may be 1
             channels = data.x_train.shape[1]
             plain = build(
                 "resnet10", data.num_classes, num_features=M, in_channels=channels, seed=seed
