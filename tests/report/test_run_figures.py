@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import statistics
 
 import numpy as np
@@ -127,8 +128,8 @@ def test_regret_is_best_minus_interpolated(records):
 def test_a_plateau_ends_where_the_accuracy_leaves_the_standard_error(make_store):
     def flat(runs):
         for spec, result in runs:
-            high = spec.temperature in (4.0, 8.0, 16.0)
-            value = 0.8 if high else 0.5
+            # The best is in the middle, its neighbours less than its standard error, 0.0006, below.
+            value = {4.0: 0.8, 8.0: 0.8003, 16.0: 0.8}.get(spec.temperature, 0.5)
             result["test_accuracy"] = result["val_accuracy"] = value + 0.001 * spec.seed
         return runs
 
@@ -193,7 +194,7 @@ def test_names_stay_text_in_a_picture(make_store):
     assert "<script" not in svg
     assert "<b>" not in svg
     assert "&lt;script&gt;" in svg
-    assert "$x_1$" in svg  # not set as a formula
+    assert re.search(r"<text[^>]*>[^<]*\$x_1\$", svg)  # not set as a formula
 
 
 def test_many_panels_are_drawn_in_parts(records):

@@ -4,6 +4,7 @@ import csv
 import io
 import statistics
 
+import pandas
 import pytest
 from rich.console import Console
 
@@ -11,7 +12,7 @@ from tstar import TstarError
 from tstar.report.records import load
 from tstar.report.tables.cells import Block, Cell, Table, ranked
 from tstar.report.tables.markup import latex, to_csv, to_html, to_latex, to_markdown, to_rich
-from tstar.report.tables.measured import paper_table, paper_tables
+from tstar.report.tables.measured import condensed, paper_table, paper_tables
 from tstar.report.tables.own import conditions_table, methods_table
 
 NASTY = "<script>alert(1)</script> & a|b_c $x$ 5% [bold]*y*"
@@ -56,6 +57,17 @@ def test_the_paper_s_layout_holds_the_runs_means(store):
     heads = {head[0]: dict(zip(table.columns, head, strict=True)) for head in table.heads}
     assert heads["csg"]["hard"] == "25.50"
     assert heads["classes"]["hard"] == "100"
+
+
+@pytest.mark.parametrize("name", ["datasets", "models"])
+def test_averaging_seeds_first_changes_no_table(store, name):
+    from tstar.paper.own_runs import yours
+
+    records = load(store)
+    whole = yours(name, records.frame, metric="test")
+    short = yours(name, condensed(records), metric="test")
+    pandas.testing.assert_frame_equal(whole, short)
+    assert len(condensed(records)) < len(records.frame) / 2
 
 
 def test_tables_that_the_runs_do_not_fill_say_why(store):

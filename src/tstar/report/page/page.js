@@ -210,6 +210,8 @@ async function show(run) {
       .filter((line) => line.points.length);
     if (lines.length) plots.append(plot(title, lines));
   }
+  const thin = curves.find((c) => c.total[run] > c.kept[run]);
+  if (thin) plots.append(element("p", `Drawn from ${thin.kept[run]} of ${thin.total[run]} epochs, evenly spaced, to keep the page small.`, {class: "small"}));
   parts.push(plots.children.length ? plots : element("p", "No learning curves were stored for this run."));
   const list = element("dl");
   const known = columns.map((c) => [c.label, value(c, run)]).concat(Object.entries(constant));

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, require
+from tstar.fitting.runs import CONDITION
 from tstar.paper.catalogue import METHODS, spec
 from tstar.paper.own_runs import dataset_name, mark, yours
 from tstar.report.records import Records, number
@@ -47,8 +48,41 @@ def paper_tables(records: Records, *, fits: bool = True) -> tuple[list[Table], l
 
 def paper_table(name: str, records: Records) -> Table:
     """One table of the paper, with the rows and columns that the runs fill."""
-    frame = yours(name, records.frame, metric=records.metric)
-    return _measured(name, frame, records) if spec(name).marked else _fitted(name, frame, records)
+    if not spec(name).marked:
+        return _fitted(name, yours(name, condensed(records), metric=records.metric), records)
+    try:
+        frame = yours(name, condensed(records), metric=records.metric)
+    except TstarError as error:
+        raise TstarError(
+            "No run belongs to a row of this table (T = 1, √M, Insert LN, or ours with BN)."
+        ) from error
+    return _measured(name, frame, records)
+
+
+def condensed(records: Records) -> pd.DataFrame:
+    """The runs with one row for all seeds at a temperature: the mean of them.
+
+    These tables average over seeds before anything else, so that they come out the same; a store of
+    tens of thousands of runs becomes one of hundreds.
+    """
+    pd = require("pandas", "fit")
+    column = f"{records.metric}_accuracy"
+    rows = [
+        {
+            **sweep.facts,
+            "method": "fixed",
+            "temperature": T,
+            column: sweep.mean(i),
+            # A condition in which nothing trained must still be known as such.
+            "status": "diverged" if sweep.condition.diverged == sweep.condition.runs else "done",
+        }
+        for sweep in records.sweeps
+        for i, T in enumerate(sweep.temperatures)
+    ]
+    frame = records.frame
+    others = frame[frame["method"] != "fixed"] if "method" in frame.columns else frame.iloc[:0]
+    kept = [name for name in (*CONDITION, "temperature", "status", column) if name in others]
+    return pd.concat([pd.DataFrame(rows), others[kept]], ignore_index=True)
 
 
 def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
