@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -151,8 +152,8 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--widths", type=int, nargs="+", default=[32, 64, 128])
-    parser.add_argument("--runs", type=int, default=8)
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--runs", type=int, default=16)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--only", choices=["run", "workers"])
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -160,6 +161,9 @@ def main() -> None:
         "command": "OMP_NUM_THREADS=1 python benchmarks/sweep.py",
         "versions": versions(),
         "commit": commit(),
+        # Well above 0 before the start: others use the machine, and wall times mean little.
+        "load_average_at_start": os.getloadavg()[0],
+        "cores": os.cpu_count(),
     }
     if options.only != "workers":
         result["one_run_against_a_plain_loop"] = compare_runs(options.widths, options.rounds)
