@@ -1,5 +1,5 @@
 # make demo   see on real data what the right temperature does (under a minute after set-up)
-# make test   the fast tests; the other targets are for people who work on tstar
+# make test   the fast tests (make test-all: everything); the other targets are for people who work on tstar
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -23,6 +23,9 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev
+	$(BIN)/mkdocs build --strict
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist

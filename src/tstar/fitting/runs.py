@@ -239,7 +239,9 @@ def _plain(value: Any) -> Any:
     """A NumPy scalar as Python's, a missing value as ``None``."""
     if hasattr(value, "item"):
         value = value.item()
-    return None if value is None or value != value else value
+    return (
+        None if pd.isna(value) else value
+    )  # also pd.NA of a Parquet file, which has no truth value
 
 
 def _rank(value: Any) -> tuple[int, float, str]:

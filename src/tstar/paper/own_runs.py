@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -240,9 +241,15 @@ def dataset_name(name: str) -> str:
 
 def model_name(name: str) -> str:
     """The paper's name of a standard model; its own name where the paper has none."""
+    return _model_names().get(name.rpartition("/")[2], name)
+
+
+@cache  # asked for every run of a store
+def _model_names() -> dict[str, str]:
     widths = table("widths")
-    known = dict(zip(widths["name"], widths["model"], strict=True))
-    return str(known.get(name.rpartition("/")[2], name))
+    return {
+        str(name): str(model) for name, model in zip(widths["name"], widths["model"], strict=True)
+    }
 
 
 def _number(value: Any) -> float | None:
