@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     result: dict[str, object] = {
-        "command": "OMP_NUM_THREADS=1 python benchmarks/sweep.py",
+        "command": "OMP_NUM_THREADS=1 python benchmarks/sweep.py --output results/sweep/benchmark.json",
         "versions": versions(),
         "commit": commit(),
         # Well above 0 before the start: others use the machine, and wall times mean little.
