@@ -239,9 +239,8 @@ def _plain(value: Any) -> Any:
     """A NumPy scalar as Python's, a missing value as ``None``."""
     if hasattr(value, "item"):
         value = value.item()
-    return (
-        None if pd.isna(value) else value
-    )  # also pd.NA of a Parquet file, which has no truth value
+    # isna() also knows pd.NA, which Parquet files bring and which has no truth value.
+    return None if require("pandas", "fit").isna(value) else value
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
