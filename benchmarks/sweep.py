@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -158,7 +159,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     result: dict[str, object] = {
-        "command": "OMP_NUM_THREADS=1 python benchmarks/sweep.py --output results/sweep/benchmark.json",
+        "command": " ".join(["OMP_NUM_THREADS=1 python", *sys.argv]),
         "versions": versions(),
         "commit": commit(),
         # Well above 0 before the start: others use the machine, and wall times mean little.
