@@ -12,6 +12,7 @@ libraries loaded, so that a crash, a hang or a full memory costs one model.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import gc
 import importlib
@@ -28,6 +29,7 @@ from torch import nn
 
 from coverage_contract import Broken, check, tensors
 from coverage_models import (
+    HUGE,
     NoClassifier,
     NotBuilt,
     timm_family,
@@ -78,7 +80,14 @@ def row(build: Callable[[], tuple[nn.Module, Any, int | None]]) -> dict[str, Any
         seen |= {"outcome": "no classifier", "reason": str(error)}
     except NotBuilt as error:
         seen |= {"outcome": "not built", "reason": str(error)}
-    except (Broken, TstarError) as error:
+    except TstarError as error:
+        seen |= {"outcome": "failed", "reason": str(error)}
+        with contextlib.suppress(
+            Exception
+        ):  # would the argument that the message names have done it?
+            seen |= check(model, example, declared_features=declared, hint=example)
+            seen |= {"outcome": "with help", "argument": "example_input=…"}
+    except Broken as error:
         seen |= {"outcome": "failed", "reason": str(error)}
     except Exception as error:
         seen |= {"outcome": "failed", "reason": f"{type(error).__name__}: {error}"}
@@ -125,7 +134,8 @@ def warm_up(library: str) -> None:
 def plan(library: str) -> list[tuple[str, str, str, Callable[[], Any]]]:
     """(model, family, device, how to build it) for every model, in the order in which they are run."""
     if library == "torchvision":
-        return [(n, "", "cpu", lambda n=n: torchvision_model(n)) for n in torchvision_names()]
+        devices = {n: "meta" if n in HUGE else "cpu" for n in torchvision_names()}
+        return [(n, "", d, lambda n=n, d=d: torchvision_model(n, d)) for n, d in devices.items()]
     if library == "transformers":
         from coverage_transformers import transformers_model, transformers_names
 

@@ -27,12 +27,15 @@ class Broken(Exception):
 
 
 def check(
-    model: nn.Module, example: Any, *, declared_features: int | None = None
+    model: nn.Module, example: Any, *, declared_features: int | None = None, hint: Any = None
 ) -> dict[str, Any]:
-    """Take ``model`` through the whole use of tstar on ``example``; what was seen, or :class:`Broken`."""
+    """Take ``model`` through the whole use of tstar on ``example``; what was seen, or :class:`Broken`.
+
+    ``hint`` is the ``example_input`` that :func:`tstar.find_head` is given: none, for a head found without help.
+    """
     on_meta = any(parameter.is_meta for parameter in model.parameters())
     keys = list(model.state_dict())
-    heads, argument = find(model)
+    heads, argument = find(model, hint)
     seen: dict[str, Any] = {
         "head": " ".join(head.path for head in heads),
         "kind": type(heads[0].layer).__name__,
@@ -74,19 +77,19 @@ def check(
     return seen
 
 
-def find(model: nn.Module) -> tuple[list[Any], str]:
+def find(model: nn.Module, hint: Any = None) -> tuple[list[Any], str]:
     """The head found without help. A model with several says so, and ``head="all"`` takes them."""
     try:
-        return [tstar.find_head(model)], ""
+        return [tstar.find_head(model, hint)], ""
     except tstar.TstarError as error:
         if "head='all'" not in str(error):
             raise
-    tempered = tstar.temper(model, 1.0, head="all")
+    tempered = tstar.temper(model, 1.0, head="all", example_input=hint)
     return [resolve_head(model, path) for path in tempered_heads(tempered)], "head='all'"
 
 
 def decides(model: nn.Module, heads: list[Any], example: Any) -> bool:
-    """Whether the logits are what the found layers give: with W = 0 and b = c they must be c."""
+    """Whether the logits are what the found layers give: with W = 0 and b = c they must be c (times a constant)."""
     constant = torch.linspace(1.0, 2.0, CLASSES)
     parameters = [parameter for head in heads for parameter in head.layer.parameters()]
     saved = [parameter.detach().clone() for parameter in parameters]
@@ -96,9 +99,11 @@ def decides(model: nn.Module, heads: list[Any], example: Any) -> bool:
                 head.layer.weight.zero_()
                 if head.layer.bias is not None:
                     head.layer.bias.copy_(constant)
-        out = logits(model.eval(), example)
-        target = constant if heads[0].layer.bias is not None else torch.zeros(CLASSES)
-        return bool(torch.allclose(out.float(), target.expand_as(out), atol=1e-5))
+        out = logits(model.eval(), example).float()
+        if heads[0].layer.bias is None:
+            return bool(torch.allclose(out, torch.zeros(CLASSES).expand_as(out), atol=1e-5))
+        share = out / constant  # one, or the sum of the weights with which several heads are added
+        return bool(share.min() > 0 and torch.allclose(share, share.flatten()[:1], rtol=1e-4))
     finally:
         with torch.no_grad():
             for parameter, value in zip(parameters, saved, strict=True):

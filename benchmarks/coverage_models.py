@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from coverage_contract import CLASSES, call, tensors
 
+HUGE = ("regnet_y_128gf", "vit_h_14")  # torchvision's two with more than 600 million parameters
 SIZES = (32, 64, 28, 56, 96, 112, 128, 160, 192, 224, 256, 384)
 
 
@@ -24,9 +25,7 @@ class NotBuilt(Exception):
 def torchvision_names() -> list[str]:
     from torchvision import models
 
-    return models.list_models(models) + [
-        f"video/{name}" for name in models.list_models(models.video)
-    ]
+    return list(models.list_models(models))
 
 
 def timm_names() -> list[str]:
@@ -44,17 +43,15 @@ def timm_family(name: str) -> str:
 def torchvision_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:
     from torchvision.models import get_model
 
-    clips = name.startswith("video/")
     options: dict[str, Any] = {"num_classes": CLASSES, "weights": None}
     if "googlenet" in name or "inception" in name:
         options["init_weights"] = False  # only spares the slow initialisation
-    model = get_model(name.removeprefix("video/"), **options)
-    sizes = (224,) if clips or name.startswith("vit_") else SIZES
-
-    def clip_or_image(size: int) -> Callable[[], Tensor]:
-        return lambda: torch.randn(2, 3, *(16,) * clips, size, size)
-
-    return model, first_that_runs(model, [clip_or_image(s) for s in (*sizes, 299)]), None
+    with torch.device(device):
+        model = get_model(name, **options)
+    if device == "meta":
+        return model, torch.randn(2, 3, 224, 224, device="meta"), None
+    sizes = (224,) if name.startswith("vit_") else (*SIZES, 299)
+    return model, first_that_runs(model, [noise(3, s) for s in sizes]), None
 
 
 def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:

@@ -39,12 +39,14 @@ VOCABULARY = {
     "max_2d_position_embeddings": 1024, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 WIDTHS = {
-    **dict.fromkeys(["hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim", "word_embed_proj_dim", "embedding_size", "hidden_dim", "model_dim", "rnn_hidden_size", "output_hidden_size"], 32),
+    **dict.fromkeys(["hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim", "word_embed_proj_dim", "embedding_size", "model_dim", "rnn_hidden_size", "output_hidden_size"], 32),
     **dict.fromkeys(["num_attention_heads", "n_head", "n_heads", "encoder_attention_heads", "decoder_attention_heads", "num_heads", "encoder_num_attention_heads"], 4),
     **dict.fromkeys(["num_key_value_heads", "num_kv_heads"], 2),
     **dict.fromkeys(["intermediate_size", "ffn_dim", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "n_inner", "d_inner", "moe_intermediate_size", "shared_expert_intermediate_size", "ffn_hidden_size"], 64),
     **dict.fromkeys(["head_dim", "d_kv", "d_head", "attention_head_size", "rotary_dim"], 8),
-    "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2,
+    "depth_coefficient": 0.5,
+    "d_latents": 32, "num_latents": 8, "num_self_attends_per_block": 1, "num_self_attention_heads": 4,
+    "num_cross_attention_heads": 4, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2,
     "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8,
     "max_position_embeddings": 512, "n_positions": 512, "classifier_proj_size": 24,
     "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2, "image_size": 32, "patch_size": 8,
@@ -57,7 +59,7 @@ RULES = (
     LAYERS,
     {},
 )  # fmt: skip
-LARGEST = 150_000_000  # parameters that still count as tiny enough to build on this machine
+LARGEST = 100_000_000  # parameters that still count as tiny enough to build on this machine
 
 
 def transformers_names() -> list[str]:
@@ -100,7 +102,7 @@ def transformers_model(name: str) -> tuple[nn.Module, Any, int | None]:
     raise NotBuilt(" | ".join(reasons))
 
 
-def shrunk(kind: str, rule: dict[str, int]) -> Any:
+def shrunk(kind: str, rule: dict[str, float]) -> Any:
     """The default config of a model type with the sizes that a rule names, in its parts as well."""
     from transformers import AutoConfig
 
@@ -116,7 +118,7 @@ def shrunk(kind: str, rule: dict[str, int]) -> Any:
     return config
 
 
-def sizes(config: Any, rule: dict[str, int]) -> dict[str, Any]:
+def sizes(config: Any, rule: dict[str, float]) -> dict[str, Any]:
     settable = config.to_dict() | dict.fromkeys(config.attribute_map, 0)
     values: dict[str, Any] = {
         k: v for k, v in rule.items() if k in settable and not isinstance(settable[k], list | tuple)
@@ -145,9 +147,8 @@ def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
     config: Any = model.config
     if task in ("sequence", "token") or model.main_input_name == "input_ids":
         ids = torch.randint(3, 100, (2, 16))
-        ids[:, -1] = (
-            getattr(config, "eos_token_id", None) or 2
-        )  # BART's kin classify at the last one
+        end = getattr(config, "eos_token_id", None)
+        ids[:, -1] = end if isinstance(end, int) else 2  # BART and its kin classify there
         boxes = torch.zeros(2, 16, 4, dtype=torch.long)
         more = [{}, {"bbox": boxes}, {"decoder_input_ids": ids}]
         return [{"input_ids": ids} | extra for extra in more]
@@ -155,9 +156,17 @@ def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
         size = getattr(config, "image_size", None) or 64
         shapes = [size if isinstance(size, list | tuple) else (size, size), (64, 64), (224, 224)]
         channels = getattr(config, "num_channels", 3)
-        return [{"pixel_values": torch.randn(2, channels, *shape)} for shape in shapes]
+        maps = [{"pixel_values": torch.randn(2, channels, *shape)} for shape in shapes]
+        patch = getattr(getattr(config, "vision_config", None), "patch_size", None) or 1
+        patches = {
+            "pixel_values": torch.randn(2, 16, channels * patch**2),
+            "pixel_attention_mask": torch.ones(2, 16),
+            "spatial_shapes": torch.full((2, 2), 4),
+        }
+        return [*maps, patches]
     name = str(model.main_input_name)
     mels = getattr(config, "num_mel_bins", None) or 80
+    bands = getattr(config, "feature_projection_input_dim", None) or mels
     frames = getattr(config, "max_length", None) or 1024
     positions = 2 * (getattr(config, "max_source_positions", None) or 1500)
     shapes = [
@@ -166,5 +175,6 @@ def inputs(model: nn.Module, task: str) -> list[dict[str, torch.Tensor]]:
         (2, frames, mels),
         (2, 1, frames, mels),
         (2, 1, 1001, 64),
+        (2, 100, bands),
     ]
     return [{name: torch.randn(shape)} for shape in shapes]

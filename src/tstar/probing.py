@@ -175,6 +175,7 @@ def undisturbed(model: nn.Module, *, training: bool = False) -> Iterator[None]:
             model.train(training)
             yield
         finally:
+            model.train()  # some modules (LeViT's attention) drop here what they cached in eval mode
             for module, mode in modes.items():
                 module.training = mode
             with torch.no_grad():

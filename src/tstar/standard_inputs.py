@@ -35,7 +35,9 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
             end = getattr(config, "eos_token_id", None)
             if isinstance(end, int):  # BART and T5 classify at the last end-of-sequence token
                 ids[:, -1] = end
-            yield {name: ids.to(like.device)}
+            ids = ids.to(like.device)
+            yield {name: ids}
+            yield {name: ids, "bbox": ids.new_zeros(*ids.shape, 4)}  # readers of documents
         elif name == "pixel_values":
             size = getattr(config, "image_size", None) or 224
             height, width = size if isinstance(size, list | tuple) else (size, size)
@@ -46,7 +48,11 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
             }
         else:  # audio: raw waveform, (frames, mel bins), or Whisper's (mel bins, frames)
             yield {name: _noise((batch, 16000), like)}
-            mels = getattr(config, "num_mel_bins", None) or 128
+            mels = (
+                getattr(config, "num_mel_bins", None)
+                or getattr(config, "feature_projection_input_dim", None)
+                or 128
+            )
             yield {name: _noise((batch, getattr(config, "max_length", None) or 1024, mels), like)}
             positions = getattr(config, "max_source_positions", None) or 1500
             yield {name: _noise((batch, mels, 2 * positions), like)}

@@ -268,12 +268,19 @@ def _declared(model: nn.Module) -> tuple[str, ...]:
     declared = model.get_classifier()  # type: ignore[operator]
     layers = list(declared) if isinstance(declared, list | tuple) else [declared]
     paths = {module: path for path, module in model.named_modules()}
-    if all(
+    if not all(
         isinstance(layer, nn.Module) and layer in paths and is_output_layer(layer)
         for layer in layers
     ):
-        return tuple(paths[layer] for layer in layers)
-    return ()
+        return ()
+    # Another layer with as many outputs may add to the logits (VOLO's auxiliary head): a run will tell.
+    widths = {_outputs(layer) for layer in layers}
+    rivals = [m for m in paths if is_output_layer(m) and m not in layers and _outputs(m) in widths]
+    return () if rivals else tuple(paths[layer] for layer in layers)
+
+
+def _outputs(layer: nn.Module) -> int:
+    return int(layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels)  # type: ignore[arg-type]
 
 
 def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:

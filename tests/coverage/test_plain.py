@@ -43,6 +43,27 @@ class Auxiliary(nn.Module):
         return (logits, self.aux(x)) if self.training else logits
 
 
+class DeclaresOne(nn.Module):
+    """Declares one head as timm's models do, and adds another to it, as VOLO does."""
+
+    num_classes = CLASSES
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.aux, self.head = (
+            nn.Linear(6, 8),
+            nn.Linear(8, CLASSES),
+            nn.Linear(8, CLASSES),
+        )
+
+    def get_classifier(self):
+        return self.head
+
+    def forward(self, x):
+        h = self.body(x).relu()
+        return (self.head(h) + self.aux(h)) / 2
+
+
 def mlp_head():
     return nn.Sequential(
         nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, CLASSES)
@@ -75,5 +96,6 @@ class TestKindsOfHead(Contract):
         ),
         "dict": (Dictionary, vectors, "out", 8),
         "every token": (Tagger, lambda: torch.randint(20, (3, 7)), "out", 8),
+        "one of two declared": (DeclaresOne, vectors, ["head", "aux"], 8),
         "auxiliary": (Auxiliary, vectors, "fc", 8),
     }  # fmt: skip
