@@ -22,6 +22,11 @@ NEEDS = {
 }
 QUICK = {"plain_pytorch", "gradient_accumulation", "autocast", "without_touching_the_model"}
 
+SIZES = {  # those that learn more slowly
+    "timm_training": {"samples": 400, "epochs": 8},
+    "transformers_text": {"samples": 1797, "epochs": 4},
+}
+
 
 @pytest.fixture
 def example(monkeypatch):
@@ -44,8 +49,8 @@ def example(monkeypatch):
 def test_it_runs_and_learns(example, name):
     for package in NEEDS[name]:
         pytest.importorskip(package)
-    epochs = 12 if name == "transformers_text" else 3
-    assert example(name).main(samples=400, epochs=epochs) > 0.3  # ten classes: chance is 0.1
+    size = SIZES.get(name, {"samples": 400, "epochs": 3})
+    assert example(name).main(**size) > 0.3  # ten classes: chance is 0.1
 
 
 def test_every_example_is_listed_and_under_sixty_lines():
