@@ -95,8 +95,9 @@ def demo(
 
     console = Console(stderr=as_json)
     console.print(
-        f"Training ResNet10 on {story.TRAIN_IMAGES} noisy handwritten digits (made hard, so that temperature "
-        "matters): at T = 1, at the recommended T, and over a grid.",
+        f"Training a small convolutional network (VGG9) on {story.TRAIN_IMAGES} handwritten digits with noisy pixels and "
+        f"{story.WRONG:.0%} wrong labels (made hard, so that temperature matters): at T = 1, at the recommended T, and "
+        "over a grid.",
         highlight=False,
     )
     with Progress(console=console, transient=True) as bar:
