@@ -131,6 +131,11 @@ def test_sixteen_bit_greys_are_not_clipped():
     assert (row.reshape(3, 64, 64)[0] == grey >> 8).all()
 
 
+def test_floats_are_rounded_to_the_nearest_of_8_bits():
+    x = np.full((2, 4, 4, 3), 0.6 / 255)
+    assert (read(x, [0, 1], size=None).values == 1).all()
+
+
 def test_normalised_images_have_the_neighbours_of_the_plain_ones(images):
     x, y = images
     unit = torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255
