@@ -50,6 +50,8 @@ def make_plan(
     specs: dict[str, Spec] = {}
     teacher_of: dict[str, str] = {}
     known: dict[str, float] = {}
+    place = {spec.key: index for index, spec in enumerate(study.specs)}
+    turn: dict[str, int] = {}
     names = sorted({(s.dataset, s.size) for s in study.specs}, key=str)
     needs = {(s.method, s.options): get_method(s).needs for s in study.specs}
     for name, size in names:
@@ -73,6 +75,7 @@ def make_plan(
             build_model(replace(asked, weights=None, scenario="scratch"), data, data_root)
         for spec in mine:
             need = needs[spec.method, spec.options]
+            position = place[spec.key]
             spec = replace(spec, data_checksum=digest)
             _check(spec, need)
             if "teacher" not in need:
@@ -82,7 +85,9 @@ def make_plan(
                 specs.setdefault(teacher.key, teacher)
                 teacher_of[spec.key] = teacher.key
             specs.setdefault(spec.key, spec)
-    ordered = sorted(specs.values(), key=lambda spec: spec.role != "teacher")
+            turn.setdefault(spec.key, position)
+    # Teachers first, then the study's own order: a long sweep begins with what its author put first.
+    ordered = sorted(specs.values(), key=lambda spec: turn.get(spec.key, -1))
     status = store.status(specs) if store is not None else {}
     if store is not None:
         for spec in ordered:
