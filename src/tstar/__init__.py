@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tstar.difficulty import Csg, csg
     from tstar.fitting import Fit, fit
     from tstar.head import TemperedHead
+    from tstar.padding import mask_padding
+    from tstar.pretrained import load_folded
     from tstar.reparametrisation import param_groups
     from tstar.schedule import Schedule
     from tstar.surgery import Head, find_head, fold, temper, untemper
@@ -38,6 +40,8 @@ _LAZY = {
     "find_head": "tstar.surgery",
     "fit": "tstar.fitting",
     "fold": "tstar.surgery",
+    "load_folded": "tstar.pretrained",
+    "mask_padding": "tstar.padding",
     "param_groups": "tstar.reparametrisation",
     "recommend": "tstar.advice",
     "temper": "tstar.surgery",
@@ -63,6 +67,8 @@ __all__ = [
     "find_head",
     "fit",
     "fold",
+    "load_folded",
+    "mask_padding",
     "methods",
     "models",
     "paper",

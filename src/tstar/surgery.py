@@ -8,13 +8,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 from torch import Tensor, nn
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, TstarWarning
 from tstar.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
+from tstar.pretrained import warn_of_bias
 from tstar.probing import Seen, probe
 from tstar.standard_inputs import standard_inputs
 from tstar.tracing import trace
@@ -124,9 +126,13 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
     """The plain architecture again, with the eval-mode logits of the tempered one and nothing left to deploy.
 
     The state dict has the original keys and loads into the untouched architecture. An output layer without a
-    bias cannot absorb the norm's shift; ``allow_bias=True`` adds one (one new key).
+    bias cannot absorb the norm's shift; ``allow_bias=True`` adds one (one new key). ``from_pretrained`` would
+    drop that key, so a model with ``save_pretrained`` then warns: :func:`tstar.load_folded` loads it.
     """
-    return _dismantle(model, inplace, lambda head: head.fuse(allow_bias=allow_bias))
+    bare = [path for path, head in tempered_heads(unwrap(model)).items() if head.bias is None]
+    folded = _dismantle(model, inplace, lambda head: head.fuse(allow_bias=allow_bias))
+    warn_of_bias(folded, bare)
+    return folded
 
 
 def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
@@ -373,6 +379,12 @@ def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
         )
     if not inplace:
         model = _copy(model)
-    for head in tempered_heads(model).values():
-        model = _replace(model, head, make(head))
+    for path, head in tempered_heads(model).items():
+        # PEFT keeps an idle copy of a layer that it trains: that its norm saw nothing is no news.
+        idle = path.endswith("original_module")
+        with warnings.catch_warnings() if idle else nullcontext():
+            if idle:
+                warnings.simplefilter("ignore", TstarWarning)
+            new = make(head)
+        model = _replace(model, head, new)
     return model

@@ -63,7 +63,10 @@ def fold(
     for head, value in temperatures.items():
         typer.echo(f"folded {head or 'the output layer'} (T = {value:.4g})")
     for name in added:
-        typer.echo(f"added {name}, which the original architecture does not have")
+        typer.echo(
+            f"added {name}, which the original architecture does not have (from_pretrained drops it: load "
+            "with tstar.load_folded)"
+        )
     typer.echo(f"wrote {target} ({len(plain)} tensors)")
 
 
