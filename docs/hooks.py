@@ -18,7 +18,7 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Put the tables where the pages name them."""
-    for name, table in (("cost", cost), ("variance", variance)):
+    for name, table in (("cost", cost), ("variance", variance), ("coverage", coverage)):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
@@ -33,6 +33,12 @@ def on_page_content(html: str, **_: object) -> str:
 def cost() -> str:
     lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
+
+
+def coverage() -> str:
+    """The first table of the coverage: one line a library."""
+    text = (RESULTS / "coverage" / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
 
 def variance() -> str:
