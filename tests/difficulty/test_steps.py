@@ -16,6 +16,7 @@ from tstar.difficulty.draw import draw
 from tstar.difficulty.expectation import expectation, sample_weights
 from tstar.difficulty.gradient import cumulative_gradient
 from tstar.difficulty.laplacian import laplacian
+from tstar.difficulty.reading.matrix import encode
 from tstar.difficulty.similarity import similarity
 from tstar.difficulty.spectrum import spectrum
 from tstar.difficulty.volume import FLOOR, log_volumes
@@ -153,3 +154,25 @@ def test_draw_is_uniform_over_positions_and_differs_between_seeds_and_repeats():
 def test_the_draw_is_the_same_on_every_platform():
     drawn = [rows.tolist() for rows in draw(np.arange(12) % 2, 3, 0)]
     assert drawn == [[2, 6, 8], [1, 3, 11]]
+
+
+def test_volumes_of_pixels_are_those_of_the_same_numbers_in_float64():
+    rng = np.random.default_rng(3)
+    data = rng.integers(0, 256, (40, 9), dtype=np.uint8)
+    queries, neighbors = np.arange(6), rng.integers(6, 40, (6, 4))
+    eight_bit = log_volumes(data, queries, neighbors, 1 / 64)
+    assert np.array_equal(
+        eight_bit, log_volumes(data.astype(np.float64), queries, neighbors, 1 / 64)
+    )
+    assert (eight_bit > math.log(FLOOR)).all()
+
+
+@pytest.mark.parametrize(
+    "labels", [[3, 1, 3, 2, 1], ["b", "a", "b"], [True, False], [7, 7, -(2**40)]]
+)
+def test_an_array_of_labels_is_coded_as_the_list_of_its_values(labels):
+    codes, classes = encode(np.array(labels))
+    listed, names = encode(labels)
+    assert codes.tolist() == listed.tolist()
+    assert classes == names
+    assert list(map(type, classes)) == list(map(type, names))

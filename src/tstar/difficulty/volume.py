@@ -31,13 +31,32 @@ def log_volumes(
     dimensions = data.shape[1]
     out = np.empty(len(queries))
     step = max(1, _BLOCK // (dimensions * neighbors.shape[1]))
-    for start in range(0, len(queries), step):
-        block = slice(start, start + step)
-        here = data[queries[block]].astype(np.float64)
-        reach = np.zeros_like(here)
-        for column in neighbors[block].T:
-            np.maximum(reach, np.abs(data[column] - here), out=reach)
-        reach *= 2 * scale
-        with np.errstate(divide="ignore"):  # a side of length 0 makes the volume 0: floored below
-            out[block] = np.log(reach).sum(axis=1)
+    whole = data.dtype == np.uint8
+    with np.errstate(divide="ignore"):  # a side of length 0 makes the volume 0: floored below
+        logs = np.log(np.arange(256.0) * (2 * scale)) if whole else None
+        for start in range(0, len(queries), step):
+            block = slice(start, start + step)
+            reach = _reach(data, queries[block], neighbors[block])
+            sides = np.log(reach * (2 * scale)) if logs is None else logs[reach]
+            out[block] = sides.sum(axis=1)
     return np.maximum(out, math.log(FLOOR))
+
+
+def _reach(
+    data: NDArray[np.generic], queries: NDArray[np.int64], neighbors: NDArray[np.int64]
+) -> NDArray[np.generic]:
+    r"""max_j \|x_{j,d} − q_d\| of each query, (Q, D): uint8 for 8-bit data, float64 otherwise."""
+    here = data[queries]
+    if data.dtype != np.uint8:
+        here = here.astype(np.float64)
+        reach = np.zeros_like(here)
+        for column in neighbors.T:
+            np.maximum(reach, np.abs(data[column] - here), out=reach)
+        return reach
+    low, high = here.copy(), here.copy()  # of the box that holds the sample and its neighbours
+    for column in neighbors.T:
+        rows = data[column]
+        np.minimum(low, rows, out=low)
+        np.maximum(high, rows, out=high)
+    widest: NDArray[np.generic] = np.maximum(high - here, here - low)
+    return widest

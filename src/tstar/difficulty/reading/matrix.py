@@ -36,12 +36,23 @@ class Matrix:
 
 def encode(labels: Iterable[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ...]]:
     """Codes by first appearance, and the classes in that order: names play no part in it."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuU":
+        return _encode_array(labels)
     seen: dict[Hashable, int] = {}
     codes = []
     for position, label in enumerate(labels):
         name = plain(label, position)
         codes.append(seen.setdefault(name, len(seen)))
     return np.array(codes, dtype=np.int64), tuple(seen)
+
+
+def _encode_array(labels: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ...]]:
+    """As :func:`encode` for kinds of arrays whose every value is a good label, without a loop."""
+    names, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place[codes].astype(np.int64), tuple(names[order].tolist())
 
 
 def plain(label: Any, position: int) -> Hashable:

@@ -143,13 +143,11 @@ def _length(data: Any) -> int | None:
 def _label_array(labels: Any) -> tuple[NDArray[np.int64], tuple[Any, ...]]:
     if is_tensor(labels):
         labels = to_numpy(labels)
-    if isinstance(labels, np.ndarray):
-        if labels.ndim != 1:
-            raise TstarError(
-                f"labels must have one value a sample, got shape {labels.shape}; one-hot labels need "
-                "an argmax first."
-            )
-        labels = labels.tolist()
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise TstarError(
+            f"labels must have one value a sample, got shape {labels.shape}; one-hot labels need "
+            "an argmax first."
+        )
     return encode(labels)
 
 
