@@ -48,7 +48,7 @@ def compare(
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
     data_root: Annotated[Path | None, typer.Option(help="Where data sets are found.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … or auto.")] = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for runs.csv, table.csv and table.md.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the tables and the reliability diagram.")] = Path(
         "tstar-compare"
     ),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -65,8 +65,10 @@ def compare(
     from tstar import data as data_sets
     from tstar.comparing import plan, save, summarise, to_table
     from tstar.comparing.harness import compare_methods
+    from tstar.errors import require
     from tstar.training import Config
 
+    require("matplotlib", "compare")  # missing parts are told before hours of training, not after
     names = methods.split(",")
     trainings = plan(names, seeds, baseline).trainings  # names are checked before data are read
     dataset = data_sets.load(data, root=data_root, size=size)

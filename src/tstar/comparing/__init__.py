@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tstar.comparing.harness import Comparison, compare_methods, plan
+    from tstar.comparing.reliability import draw_reliability, reliability_data
     from tstar.comparing.statistics import Paired, Row, Run, paired, summarise
     from tstar.comparing.tables import save, to_csv, to_markdown, to_table
 
@@ -21,6 +22,8 @@ _LAZY = {
     "Run": "statistics",
     "compare_methods": "harness",
     "plan": "harness",
+    "draw_reliability": "reliability",
+    "reliability_data": "reliability",
     "Paired": "statistics",
     "Row": "statistics",
     "paired": "statistics",
@@ -36,8 +39,10 @@ __all__ = [
     "Row",
     "Run",
     "compare_methods",
+    "draw_reliability",
     "paired",
     "plan",
+    "reliability_data",
     "save",
     "summarise",
     "to_csv",

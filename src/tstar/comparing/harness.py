@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from tstar.data import DataSet
+    from tstar.methods.calibration import Reliability
 
 OnRun = Callable[[Run], None]
 OnEpoch = Callable[[str, int, int, int], None]  # method, seed, epoch, epochs
@@ -183,6 +184,7 @@ class _Bench:
             seconds=result.seconds,
             temperature=learned,
             error="" if result.status == "done" else "the loss became NaN or infinite",
+            reliability=result.extra.get("reliability"),
         )
 
     def _searched(self, name: str, method: Method) -> tuple[Result, float]:
@@ -208,7 +210,22 @@ class _Bench:
             validation=self.validation() if "validation" in method.needs else None,
         )
         recipe = method.prepare(self._build(self.num_features, self.seed), facts)
-        return train(recipe, self.data, self.config, seed=self.seed, progress=self._progress(name))
+        result = train(recipe, self.data, self.config, seed=self.seed, progress=self._progress(name))
+        if result.status != "done":
+            return result
+        return replace(
+            result, extra={**result.extra, "reliability": self._reliability(recipe.model)}
+        )
+
+    def _reliability(self, model: nn.Module) -> Reliability:
+        """The reliability diagram's data of a trained model, on the test set."""
+        from tstar.methods.calibration import reliability
+        from tstar.training.parts import make_parts
+        from tstar.training.scores import predict
+
+        parts = make_parts(self.data, self.config, self.seed)
+        logits = predict(model, parts.x_test, prepare=parts.ready, amp=self.config.amp)
+        return reliability(logits, parts.y_test)
 
     def teacher(self) -> nn.Module:
         """The same network, wider, trained at T = 1 on the same seed's training part."""

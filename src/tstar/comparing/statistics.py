@@ -6,13 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 from tstar.errors import TstarError, require
+
+if TYPE_CHECKING:
+    from tstar.methods.calibration import Reliability
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one seed. Accuracies are shares in [0, 1], ``None`` unless ``status`` is "done"."""
+    """One method on one seed. Accuracies are shares in [0, 1], ``None`` unless ``status`` is "done".
+
+    ``reliability`` is the diagram's data on the test set, after temperature scaling where the method
+    is that.
+    """
 
     method: str
     seed: int
@@ -25,6 +33,7 @@ class Run:
     seconds: float = 0.0
     temperature: float | None = None
     error: str = ""
+    reliability: Reliability | None = None
 
 
 @dataclass(frozen=True)

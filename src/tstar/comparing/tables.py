@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tstar.comparing.reliability import draw_reliability, reliability_data, reliability_records
 from tstar.comparing.statistics import Paired, Row, Run
 
 if TYPE_CHECKING:
@@ -93,30 +94,42 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def runs_to_csv(runs: Sequence[Run]) -> str:
-    """One line a run."""
-    return _csv([asdict(run) for run in runs])
+    """One line a run, without its reliability diagram, which has a file of its own."""
+    return _csv([asdict(replace(run, reliability=None)) for run in runs], leave=("reliability",))
 
 
 def save(
     runs: Sequence[Run], rows: Sequence[Row], folder: str | Path, *, baseline: str, about: str
 ) -> list[Path]:
-    """Write ``runs.csv``, ``table.csv`` and ``table.md`` (with ``about`` on top) into a folder."""
+    """Write a comparison into a folder.
+
+    ``table.csv``, ``table.md`` (with ``about`` on top), ``runs.csv``, ``reliability.csv`` (one line for
+    each run and bin of confidence) and its drawing, ``reliability.svg``.
+    """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     texts = {
         "runs.csv": runs_to_csv(runs),
+        "reliability.csv": _csv(reliability_records(runs)),
         "table.csv": to_csv(rows),
         "table.md": f"{about}\n\n{to_markdown(rows, baseline)}",
     }
     for name, text in texts.items():
         (target / name).write_text(text, encoding="utf-8")
-    return [target / name for name in texts]
+    paths = [target / name for name in texts]
+    if panels := reliability_data(runs):
+        from tstar.report.style import save as save_figure
+
+        # Last: whatever happens to a picture, the numbers are on the disk.
+        paths.append(save_figure(draw_reliability(panels), target / "reliability.svg"))
+    return paths
 
 
-def _csv(records: Sequence[dict[str, object]]) -> str:
+def _csv(records: Sequence[dict[str, object]], leave: Sequence[str] = ()) -> str:
     text = io.StringIO()
     if records:
-        writer = csv.DictWriter(text, fieldnames=[*records[0]], lineterminator="\n")
+        names = [name for name in records[0] if name not in leave]
+        writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
     return text.getvalue()

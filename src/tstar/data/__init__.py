@@ -5,8 +5,10 @@ from __future__ import annotations
 from tstar.data import augment
 from tstar.data.augment import Augment, Standardizer, standardizer
 from tstar.data.dataset import DataSet
+from tstar.data.joining import join
 from tstar.data.loading import default_root, load, names
 from tstar.data.splits import split
+from tstar.data.tokens import tokenise
 
 __all__ = [
     "Augment",
@@ -14,8 +16,10 @@ __all__ = [
     "Standardizer",
     "augment",
     "default_root",
+    "join",
     "load",
     "names",
     "split",
     "standardizer",
+    "tokenise",
 ]

@@ -1,7 +1,7 @@
 """Augmentation of whole batches, driven by a generator of your own, on the batch's device.
 
 Random crop, horizontal flip and rotation of images; jitter, amplitude and shift of signals; nothing
-for vectors and text. One interpolation does all of an image's changes at once. Standardise first
+for vectors, text and tokens. One interpolation does all of an image's changes at once. Standardise first
 and augment then: what moves in from outside the image is 0, which is then the mean.
 """
 
@@ -56,6 +56,8 @@ class Augment:
             )
 
     def __call__(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        if self.domain == "tokens":
+            return batch  # ids, not quantities
         x = batch if batch.dtype == torch.float32 else batch.float()
         if self.domain == "image":
             padding = x.shape[-1] // 8 if self.padding is None else self.padding
@@ -69,9 +71,10 @@ def default(name: str, domain: Domain, **fields: Any) -> Augment:
     """The augmentation a data set gets unless a study says otherwise; ``fields`` replace its values.
 
     The paper's crop, flip and rotation for images, without the flip where a mirrored image is
-    another class (``NO_FLIP``).
+    another class (``NO_FLIP``); of joined sets, in any of them.
     """
-    flip = not name.lower().rpartition("/")[2].startswith(NO_FLIP)
+    sets = (one.rpartition("/")[2] for one in name.lower().split("+"))
+    flip = not any(one.startswith(NO_FLIP) for one in sets)
     return Augment(domain, **{"flip": flip, **fields})
 
 

@@ -14,6 +14,7 @@ from tstar.data.splits import stratified
 from tstar.data.validation import DOMAINS, Domain, check
 from tstar.errors import TstarError, unknown
 
+Texts = tuple[tuple[str, ...], tuple[str, ...]]
 assert set(DOMAINS) == set(get_args(Domain))
 
 
@@ -22,8 +23,10 @@ class DataSet:
     """Arrays of a classification task.
 
     ``x_*`` are images (uint8, N×C×H×W), signals (float32, N×C×L), or vectors (float32, N×D; text is
-    stored as the vectors it was turned into). ``y_*`` are int64 labels 0…K−1, every one of which
-    occurs in the training part. Made by :func:`tstar.data.load`; the constructor checks all of this.
+    stored as the vectors it was turned into, or as the int64 token ids of one tokenizer, N×L, domain
+    ``"tokens"``). ``y_*`` are int64 labels 0…K−1, every one of which
+    occurs in the training part. ``texts`` are the texts themselves, (training, test), where the data
+    set was read from such. Made by :func:`tstar.data.load`; the constructor checks all of this.
     """
 
     name: str
@@ -33,6 +36,7 @@ class DataSet:
     x_test: Tensor
     y_test: Tensor
     classes: tuple[str, ...]
+    texts: Texts | None = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -75,6 +79,7 @@ class DataSet:
             y_train=self.y_train[kept_train],
             x_test=self.x_test[kept_test],
             y_test=self.y_test[kept_test],
+            texts=_texts(self.texts, kept_train, kept_test),
         )
 
     def regroup(
@@ -105,6 +110,7 @@ class DataSet:
             x_test=self.x_test[test >= 0],
             y_test=test[test >= 0],
             classes=tuple(classes),
+            texts=_texts(self.texts, *((kept >= 0).nonzero()[:, 0] for kept in (train, test))),
         )
 
     def class_index(self, name: str) -> int:
@@ -120,6 +126,14 @@ class DataSet:
             f"{len(self.x_test):,} test, {shape} {str(self.x_train.dtype).removeprefix('torch.')}, "
             f"{self.num_classes} classes)"
         )
+
+
+def _texts(texts: Texts | None, train: Tensor, test: Tensor) -> Texts | None:
+    """The texts of the kept samples."""
+    if texts is None:
+        return None
+    first, second = texts
+    return tuple(first[i] for i in train.tolist()), tuple(second[i] for i in test.tolist())
 
 
 def _draw(labels: Tensor, count: int | None, seed: int, part: str, least: int) -> Tensor:

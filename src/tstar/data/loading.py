@@ -10,6 +10,7 @@ from tstar.data.catalogue import CATALOGUE
 from tstar.data.dataset import DataSet
 from tstar.data.files import read_npz
 from tstar.data.images import read_folder
+from tstar.data.joining import join, split_names
 from tstar.data.text import DIMENSIONS, read_text, text_files
 from tstar.data.validation import positive
 from tstar.errors import TstarError, unknown
@@ -42,6 +43,9 @@ def load(
     pixels by area averaging; data sets whose images differ in size need it. Nothing is fetched
     unless ``download`` is true. ``text_features`` is D of text.
 
+    Names joined by ``+`` are one task of all their classes (:func:`tstar.data.joining.join`):
+    ``load("cifar100+tiny-imagenet", size=32)`` has 300 classes.
+
     >>> load("digits")
     DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
     """
@@ -56,6 +60,14 @@ def load(
     data = _from_path(name, base, size, text_features)
     if data is not None:
         return data
+    if "+" in name:
+        return join(
+            [
+                load(one, root=base, size=size, download=download, text_features=text_features)
+                for one in split_names(name)
+            ],
+            name,
+        )
     suffix = cifar100.suffix_of(name)
     if suffix:
         whole = load(name.removesuffix(suffix), root=base, size=size, download=download)

@@ -60,7 +60,8 @@ def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> Dat
         torch.tensor([number[label] for label, _ in part], dtype=torch.int64)
         for part in (train_given, rows[1][1])
     )
-    return DataSet(name, "text", x_train, y_train, x_test, y_test, classes)
+    given_texts = (tuple(train_texts), tuple(rows[1][0]))
+    return DataSet(name, "text", x_train, y_train, x_test, y_test, classes, given_texts)
 
 
 def vectors(

@@ -12,12 +12,13 @@ from tstar.errors import TstarError, unknown
 if TYPE_CHECKING:
     from tstar.data.dataset import DataSet
 
-Domain = Literal["image", "signal", "text", "vector"]
+Domain = Literal["image", "signal", "text", "tokens", "vector"]
 # Dimensions and dtype of the samples of each domain.
 DOMAINS: dict[str, tuple[str, int, torch.dtype]] = {
     "image": ("N×C×H×W", 4, torch.uint8),
     "signal": ("N×C×L", 3, torch.float32),
     "text": ("N×D", 2, torch.float32),
+    "tokens": ("N×L", 2, torch.int64),
     "vector": ("N×D", 2, torch.float32),
 }
 
@@ -40,6 +41,7 @@ def check(data: DataSet) -> None:
             f"{tuple(data.x_train.shape[1:])} for training and {tuple(data.x_test.shape[1:])} for test"
             + ("; pass size= to bring them to one." if data.domain == "image" else ".")
         )
+    _check_texts(data)
     _check_labels(data)
 
 
@@ -71,6 +73,17 @@ def _check_samples(data: DataSet, part: str) -> None:
         raise TstarError(
             f"x_{part} of {data.name} must be finite, but {bad} of {len(x)} samples hold NaN or "
             "infinity; remove or repair them."
+        )
+
+
+def _check_texts(data: DataSet) -> None:
+    if data.texts is None:
+        return
+    counts = [len(part) for part in data.texts]
+    if counts != [len(data.x_train), len(data.x_test)]:
+        raise TstarError(
+            f"texts of {data.name} must be one string a sample of the two parts, but got {counts} "
+            f"texts for {[len(data.x_train), len(data.x_test)]} samples."
         )
 
 

@@ -37,7 +37,7 @@ def log_volumes(
         for start in range(0, len(queries), step):
             block = slice(start, start + step)
             reach = _reach(data, queries[block], neighbors[block])
-            sides = np.log(reach * (2 * scale)) if logs is None else logs[reach]
+            sides = np.log(reach.astype(np.float64) * (2 * scale)) if logs is None else logs[reach]
             out[block] = sides.sum(axis=1)
     return np.maximum(out, math.log(FLOOR))
 

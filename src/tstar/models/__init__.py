@@ -10,7 +10,8 @@ name                         network
 ``mlp``                      two hidden layers of width M, for vectors (N×D)
 ``torchvision/NAME``         ``torchvision.models.get_model(NAME)``
 ``timm/NAME``                ``timm.create_model(NAME)``
-``transformers/NAME``        a configuration or local folder; ``forward`` returns the logits
+``transformers/NAME``        a configuration or local folder (in a study: below the data root);
+                             ``forward`` returns the logits, of token ids without a mask too
 ===========================  ======================================================================
 
 The paper names its networks without spelling them out; these readings are ours. Each ends in

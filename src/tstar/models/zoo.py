@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from tstar.errors import TstarError, require, unknown
 
@@ -105,7 +106,12 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
             model = auto.from_config(config)
         return model
 
-    return Logits(_fetched(make, f"transformers/{name}"))
+    model = _fetched(make, f"transformers/{name}")
+    config: Any = model.config
+    padding = getattr(config, "pad_token_id", None)
+    if padding is None or getattr(config, "num_channels", None) is not None:
+        return Logits(model)
+    return TokenLogits(model, int(padding))
 
 
 def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
@@ -156,3 +162,29 @@ class Logits(nn.Module):
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         return self.model(*inputs, **named).logits
+
+
+class TokenLogits(Logits):
+    """The logits of token ids (N×L, filled up with ``padding`` on the right) alone.
+
+    The attention mask is 1 where the id is not ``padding``, and columns in which every sample is
+    padding are left out, which changes nothing but the time.
+    """
+
+    def __init__(self, model: nn.Module, padding: int):
+        super().__init__(model)
+        self.padding = padding
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if len(inputs) != 1 or named:
+            return super().forward(*inputs, **named)
+        mask = inputs[0] != self.padding
+        mask[:, 0] = True  # a text without tokens still is a sample
+        length = int(mask.any(0).nonzero().max()) + 1
+        return super().forward(inputs[0][:, :length], attention_mask=mask[:, :length].long())
+
+    def example(self, count: int, length: int = 24) -> Tensor:
+        """``count`` made-up texts of ``length`` tokens."""
+        vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
+        ids = (torch.arange(count * length).view(count, length) * 7919) % vocabulary
+        return torch.where(ids == self.padding, (self.padding + 1) % vocabulary, ids)

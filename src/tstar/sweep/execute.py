@@ -6,7 +6,7 @@ import json
 import traceback
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError
@@ -55,7 +55,7 @@ def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
                 f"The data of {job.spec.dataset!r} must be those that the sweep was started with, but "
                 "their checksum differs; start the sweep again."
             )
-        return _execute(job, data)
+        return _execute(job, inputs_for(job.spec, data, job.data_root))
     except Exception as error:
         text = str(error) if isinstance(error, TstarError) else traceback.format_exc()
         return Outcome(job.spec.key, "failed", {"error": text, "versions": versions(job.device)})
@@ -149,7 +149,8 @@ def describe(spec: Spec, data: DataSet, facts: Facts, model: nn.Module) -> dict[
     heads = list(tempered_heads(model).values())
     plain = spec.method in ("default", "label-smoothing")
     return {
-        "domain": data.domain,
+        # The data set's, however the model takes it; csg and checksum are of its vectors too.
+        "domain": "text" if data.domain == "tokens" else data.domain,
         "num_train": len(data.y_train),
         "num_classes": facts.num_classes,
         "num_features": facts.num_features,
@@ -173,11 +174,10 @@ def get_method(spec: Spec) -> Method:
 def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
     """The model of a spec, initialised from its seed or from the weights that it names."""
     pretrained = spec.weights == "default"
-    model = fitting_model(spec.model, data, spec.num_features, spec.seed, pretrained=pretrained)
+    name = f"transformers/{source}" if (source := model_source(spec.model, root)) else spec.model
+    model = fitting_model(name, data, spec.num_features, spec.seed, pretrained=pretrained)
     if spec.weights not in (None, "default"):
-        from tstar.data.loading import default_root
-
-        load_weights(model, (Path(root) if root else default_root()) / str(spec.weights))
+        load_weights(model, _root(root) / str(spec.weights))
     return model
 
 
@@ -237,7 +237,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
 def make_example(data: DataSet) -> Any:
     """Two samples as a model sees them, to find its output layer with."""
-    return data.x_train[:2].float()
+    first = data.x_train[:2]
+    return first if data.domain == "tokens" else first.float()
 
 
 def _teacher(job: Job, data: DataSet) -> nn.Module | None:
@@ -265,7 +266,51 @@ def load_data(name: str, root: str | None, size: int | None) -> DataSet:
     """A data set by name or path below the root; the last two stay in memory."""
     from tstar import data
 
+    for one in name.split("+"):
+        _below_root("dataset", one)
     return data.load(name, root=root, size=size)
+
+
+def inputs_for(spec: Spec, data: DataSet, root: str | None) -> DataSet:
+    """The data as the spec's model takes them: texts as token ids for a transformer, else unchanged."""
+    source = model_source(spec.model, root)
+    return data if source is None or data.domain != "text" else _tokenised(data, source)
+
+
+@lru_cache(maxsize=2)
+def _tokenised(data: DataSet, source: str) -> DataSet:
+    from tstar.data import tokenise
+
+    return tokenise(data, source)
+
+
+def model_source(model: str, root: str | None) -> str | None:
+    """Where a transformer comes from: a folder below the data root, else a name of the hub.
+
+    ``None`` for the models of other libraries.
+    """
+    library, _, name = model.partition("/")
+    if library != "transformers" or not name:
+        return None
+    _below_root("model", name)
+    folder = _root(root) / name
+    return str(folder) if folder.is_dir() else name
+
+
+def _root(root: str | None) -> Path:
+    from tstar.data.loading import default_root
+
+    return Path(root).expanduser() if root else default_root()
+
+
+def _below_root(what: str, name: str) -> None:
+    """A study must mean the same on every machine."""
+    absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()
+    if absolute or ".." in PurePosixPath(name).parts:
+        raise TstarError(
+            f"{what} must be a name or a path below the data root, got {name!r}; give the folder with "
+            "--data-root or TSTAR_DATA."
+        )
 
 
 _checksums: dict[int, tuple[Any, str]] = {}

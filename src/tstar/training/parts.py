@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tstar.data import split
-from tstar.data.augment import Augment, Standardizer, default, standardizer
+from tstar.data.augment import Augment, default, standardizer
 from tstar.errors import TstarError
 from tstar.training.config import Config
 
@@ -27,7 +27,7 @@ class Parts:
     y_val: Tensor
     x_test: Tensor
     y_test: Tensor
-    standardize: Standardizer
+    standardize: nn.Module
     augment: Augment | None
 
     def ready(self, batch: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class Parts:
 
     def distorted(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """A batch as the model sees it when it is trained: standardised, then augmented."""
-        batch = self.standardize(batch)
+        batch = self.ready(batch)
         return batch if self.augment is None else self.augment(batch, generator)
 
     @property
@@ -47,12 +47,16 @@ class Parts:
 
 
 def make_parts(dataset: DataSet, config: Config, seed: int) -> Parts:
-    """Hold out the validation part and measure mean and deviation on what is left."""
+    """Hold out the validation part and measure mean and deviation on what is left.
+
+    Token ids are no quantities: they reach the model as they are.
+    """
     device = pick_device(config.device)
     train, val = split(dataset, config.val_fraction, seed)
     x = dataset.x_train[train]
     augment = None
-    if config.augment:
+    tokens = dataset.domain == "tokens"
+    if config.augment and not tokens:
         asked = {"padding": config.padding, "flip": config.flip, "rotation": config.rotation}
         given = {name: value for name, value in asked.items() if value is not None}
         augment = default(dataset.name, dataset.domain, **given)
@@ -63,7 +67,7 @@ def make_parts(dataset: DataSet, config: Config, seed: int) -> Parts:
         dataset.y_train[val].to(device),
         dataset.x_test.to(device),
         dataset.y_test.to(device),
-        standardizer(x, dataset.domain).to(device),
+        nn.Identity() if tokens else standardizer(x, dataset.domain).to(device),
         augment,
     )
 
