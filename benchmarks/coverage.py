@@ -1,6 +1,6 @@
 """Does tstar work on every classifier people use? One row a model, resumed where it stopped.
 
-    python benchmarks/coverage.py run torchvision          # or timm, transformers
+    python benchmarks/coverage.py run all                  # the whole table; or torchvision, timm, transformers
     python benchmarks/coverage.py run timm --minutes 60    # stops after an hour; the same command goes on
     python benchmarks/coverage.py run timm --again failed  # runs the failures once more
     python benchmarks/coverage.py summary                  # writes results/coverage/README.md
@@ -41,6 +41,7 @@ from coverage_models import (
 from tstar.errors import TstarError
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "coverage"
+LIBRARIES = ("torchvision", "transformers", "timm")
 COLUMNS = [
     "model",
     "family",
@@ -218,7 +219,7 @@ def append(path: Path, result: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("action", choices=("run", "summary"))
-    parser.add_argument("library", nargs="?", choices=("torchvision", "timm", "transformers"))
+    parser.add_argument("library", nargs="?", choices=(*LIBRARIES, "all"))
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after so many minutes")
     parser.add_argument("--seconds", type=float, default=120, help="of a processor, for one model")
     parser.add_argument("--again", nargs="*", default=[], help="outcomes to run once more")
@@ -232,7 +233,8 @@ def main() -> None:
         return
     if options.library is None:
         parser.error("which library?")
-    run(options.library, options.minutes, options.seconds, options.again, options.only)
+    for library in LIBRARIES if options.library == "all" else [options.library]:
+        run(library, options.minutes, options.seconds, options.again, options.only)
 
 
 if __name__ == "__main__":
