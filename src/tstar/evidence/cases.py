@@ -1,0 +1,111 @@
+"""Conditions of the atlas with their runs by seed: what a rule is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.fitting.runs import CONDITION
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+LEAST_TEMPERATURES = 5
+# Facts that follow from others, or that a run that diverged early does not have.
+_NO_PART = ("epochs", "csg", "domain")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One condition: everything but T and the seed.
+
+    Attributes:
+        facts: data set, model, M, K, csg, optimiser, lr, steps, …
+        temperatures: the grid, ascending, (G,).
+        val, test: accuracies, (seeds, G); a diverged run counts as chance, 1/K.
+    """
+
+    facts: dict[str, Any]
+    temperatures: Array
+    val: Array
+    test: Array
+
+    @property
+    def seeds(self) -> int:
+        return len(self.val)
+
+    @property
+    def best(self) -> float:
+        """The oracle's T: the best of the grid by mean validation accuracy, the lowest of equals."""
+        return float(self.temperatures[np.argmax(self.val.mean(axis=0))])
+
+    def at(self, temperature: float, *, on: str = "test") -> float:
+        """Mean accuracy at any T: linear in ln T between grid points, constant outside the grid."""
+        values = (self.test if on == "test" else self.val).mean(axis=0)
+        return float(np.interp(np.log(temperature), np.log(self.temperatures), values))
+
+    def only(self, seeds: list[int]) -> Case:
+        """The same with some of its seeds."""
+        return Case(self.facts, self.temperatures, self.val[seeds], self.test[seeds])
+
+
+def cases(runs: pd.DataFrame, norm: str | None = "batch", method: str = "fixed") -> list[Case]:
+    """The conditions that have a grid of temperatures, each with the seeds that have all of it."""
+    kept = runs[(runs["method"] == method) & runs["status"].isin(("done", "diverged"))]
+    if norm is not None:
+        kept = kept[kept["norm"] == norm]
+    names = [name for name in CONDITION if name in kept.columns and name not in _NO_PART]
+    found = []
+    # Runs that diverged have fewer steps than they were asked for: they join those that ended.
+    kept = kept.assign(steps=_planned_steps(kept, names))
+    for key, group in kept.groupby(names, dropna=False, sort=True):
+        facts = {name: _plain(value) for name, value in zip(names, key, strict=True)}
+        facts |= {name: _plain(group[name].iloc[0]) for name in ("csg", "domain") if name in group}
+        case = _case(facts, group)
+        if case is not None:
+            found.append(case)
+    return found
+
+
+def _case(facts: dict[str, Any], group: pd.DataFrame) -> Case | None:
+    grid = np.unique(group["temperature"].to_numpy(dtype=float))
+    if len(grid) < LEAST_TEMPERATURES:
+        return None
+    rows = list(_rows(group, grid, 1 / float(facts["num_classes"])))
+    if not rows:
+        return None
+    val, test = (np.array(part) for part in zip(*rows, strict=True))
+    return Case(facts, grid, val, test)
+
+
+def _rows(group: pd.DataFrame, grid: Array, chance: float) -> Iterator[tuple[Array, Array]]:
+    """Validation and test accuracy over the grid, for each seed that has all of it."""
+    for _, runs in group.groupby("seed"):
+        runs = runs.drop_duplicates("temperature").sort_values("temperature")
+        if len(runs) < len(grid):
+            continue
+        diverged = (runs["status"] == "diverged").to_numpy()
+        both = [runs[f"{part}_accuracy"].to_numpy(dtype=float) for part in ("val", "test")]
+        yield (
+            np.where(diverged, chance, both[0]),
+            np.where(diverged, chance, both[1]),
+        )
+
+
+def _planned_steps(runs: pd.DataFrame, names: list[str]) -> pd.Series:
+    """The steps asked for: of a diverged run, those of the runs beside it."""
+    others = [name for name in names if name != "steps"]
+    ended = runs["steps"].where(runs["status"] == "done").astype("float64")
+    single = ended.groupby([runs[name] for name in others], dropna=False).transform("max")
+    return ended.fillna(single).fillna(runs["steps"].astype("float64"))
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if value is None or value != value else value

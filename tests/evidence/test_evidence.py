@@ -1,0 +1,137 @@
+"""Regret, exponents and cliffs on curves whose answers are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tstar
+from tstar.errors import TstarError
+from tstar.evidence import cases, compare, half_height, noise, scores, shared_exponent
+
+GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 256)
+
+
+def curve(T, best, height=0.8, width=2.0, cliff=None):
+    """A parabola in ln T around ``best``; zero beyond the cliff."""
+    value = height - 0.05 * (math.log(T / best) / width) ** 2
+    return 0.1 if cliff is not None and cliff < T else max(value, 0.1)
+
+
+def frame(best, datasets=("a", "b"), widths=(64,), seeds=2, val=None, **facts):
+    """Runs whose best T is ``best(dataset, M)``."""
+    rows = []
+    for dataset in datasets:
+        for M in widths:
+            for T in GRID:
+                for seed in range(seeds):
+                    accuracy = curve(T, best(dataset, M))
+                    rows.append(
+                        dict(
+                            dataset=dataset, domain="image", num_classes=10, csg=2.0, model="m",
+                            num_features=M, norm="batch", method="fixed", temperature=T,
+                            optimizer="sgd", lr=0.1, steps=800, epochs=13, seed=seed,
+                            test_accuracy=accuracy, status="done", scenario="scratch",
+                            val_accuracy=accuracy if val is None else val(T, seed),
+                        )
+                        | facts
+                    )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_oracle_is_chosen_on_validation_and_scored_on_test():
+    runs = frame(lambda d, M: 4.0, datasets=("a",), val=lambda T, seed: 0.5 - abs(T - 16) / 1000)
+    (case,) = cases(runs)
+    assert case.best == 16
+    row = scores([case], {"four": lambda facts: 4.0}).iloc[0]
+    assert row["accuracy_best"] == pytest.approx(curve(16, 4.0))
+    assert row["regret"] == pytest.approx(100 * (curve(16, 4.0) - curve(4, 4.0)))  # negative
+    assert row["gain"] == pytest.approx(100 * (curve(4, 4.0) - curve(1, 4.0)))
+
+
+def test_between_grid_points_accuracy_is_linear_in_the_logarithm():
+    (case,) = cases(frame(lambda d, M: 4.0, datasets=("a",)))
+    assert case.at(math.sqrt(8 * 16)) == pytest.approx((curve(8, 4.0) + curve(16, 4.0)) / 2)
+    assert case.at(1e6) == case.at(256)
+
+
+def test_the_share_of_the_gain_is_one_for_the_oracle_and_zero_for_one():
+    found = cases(frame(lambda d, M: 8.0 if d == "a" else 32.0))
+    rules = {
+        "oracle": lambda facts: 8.0 if facts["dataset"] == "a" else 32.0,
+        "default": lambda facts: 1.0,
+    }
+    table = compare(scores(found, rules)).set_index("rule")
+    assert table.loc["oracle", "captured"] == pytest.approx(1)
+    assert table.loc["oracle", "regret"] == pytest.approx(0)
+    assert table.loc["default", "captured"] == pytest.approx(0)
+    assert table.loc["default", "regret"] == pytest.approx(
+        50 * (2 * 0.8 - curve(1, 8.0) - curve(1, 32.0))
+    )
+    low, high = table.loc["default", ["regret_low", "regret_high"]]
+    assert low < table.loc["default", "regret"] < high  # the two data sets differ
+
+
+def test_wins_ties_and_losses_are_against_one():
+    found = cases(frame(lambda d, M: {"a": 32.0, "b": 1.0, "c": 5.7}[d], datasets=("a", "b", "c")))
+    row = compare(scores(found, {"32": lambda facts: 32.0})).iloc[0]
+    assert (row["wins"], row["ties"], row["losses"]) == (1, 1, 1)
+    assert row["worst"] == pytest.approx(100 * (curve(1, 1.0) - curve(32, 1.0)))
+
+
+def test_noise_is_what_one_half_of_the_seeds_loses_on_the_other():
+    runs = frame(
+        lambda d, M: 4.0, datasets=("a",), val=lambda T, seed: float((2 if seed else 8) == T)
+    )
+    lost, count = noise(cases(runs))
+    assert count == 1
+    # 8 scored where 2 is the oracle and the other way round: the parabola is symmetric about 4.
+    assert lost == pytest.approx(0, abs=1e-9)
+    runs.loc[runs.seed == 1, "test_accuracy"] = [
+        curve(T, 2.0) for T in runs.temperature[runs.seed == 1]
+    ]
+    expected = 50 * (curve(8, 4.0) - curve(2, 4.0) + curve(2, 2.0) - curve(8, 2.0))
+    assert noise(cases(runs))[0] == pytest.approx(expected)
+
+
+def test_diverged_runs_count_as_chance_and_half_grids_are_left_out():
+    runs = frame(lambda d, M: 4.0, datasets=("a",))
+    hot = (runs.temperature == 0.25) & (runs.seed == 0)
+    runs.loc[hot, ["status", "test_accuracy", "val_accuracy", "steps"]] = [
+        "diverged", np.nan, np.nan, 17,
+    ]  # fmt: skip
+    (case,) = cases(runs)
+    assert case.test[0, 0] == pytest.approx(0.1)
+    part = runs[~((runs.seed == 1) & (runs.temperature == 8))]
+    assert [c.seeds for c in cases(part)] == [1]
+
+
+@pytest.mark.parametrize("b", [0.0, 0.5, 1.0])
+def test_the_exponent_of_a_power_law_is_found(b):
+    runs = frame(lambda d, M: (1.0 if d == "a" else 3.0) * (M / 64) ** b * 2, widths=(32, 64, 256))
+    found = shared_exponent(cases(runs), "num_features")
+    assert found.value == pytest.approx(b, abs=0.1)
+    assert found.groups == 2
+    assert found.low <= found.value <= found.high
+
+
+def test_groups_differ_in_the_variable_alone():
+    runs = frame(lambda d, M: 4.0, datasets=("a",), widths=(64, 128))
+    with pytest.raises(TstarError, match="'lr' alone"):
+        shared_exponent(cases(runs), "lr")
+
+
+def test_half_height_is_half_way_down_to_chance():
+    runs = frame(lambda d, M: 4.0, datasets=("a",))
+    runs["test_accuracy"] = [0.9 if T <= 16 else 0.1 for T in runs.temperature]
+    assert half_height(cases(runs)[0]) == pytest.approx(math.sqrt(16 * 32))
+    runs["test_accuracy"] = 0.9
+    assert half_height(cases(runs)[0]) is None
+
+
+def test_rules_without_csg_fall_back_to_the_class_count():
+    runs = frame(lambda d, M: 4.0, datasets=("a",), csg=0.0)
+    table = scores(cases(runs)).set_index("rule")
+    assert table.loc["ours-csgcn", "temperature"] == table.loc["ours-cn", "temperature"]
+    assert table.loc["ours-cn", "temperature"] == tstar.temperature(64, 10, variant="cn")
