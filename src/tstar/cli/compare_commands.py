@@ -48,9 +48,9 @@ def compare(
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
     data_root: Annotated[Path | None, typer.Option(help="Where data sets are found.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … or auto.")] = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for the tables and the reliability diagram.")] = Path(
-        "tstar-compare"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the tables and the reliability diagram.")
+    ] = Path("tstar-compare"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
@@ -147,9 +147,11 @@ def _about(dataset: DataSet) -> str:
 
 
 def _record(runs: list[Run], rows: list[Row], stopped: bool) -> dict[str, Any]:
+    from tstar.comparing.reliability import reliability_records
+
     return {
         "rows": [asdict(row) for row in rows],
-        "runs": [asdict(run) for run in runs],
+        "runs": [asdict(run) | {"reliability": reliability_records([run])} for run in runs],
         "stopped": stopped,
     }
 

@@ -210,7 +210,9 @@ class _Bench:
             validation=self.validation() if "validation" in method.needs else None,
         )
         recipe = method.prepare(self._build(self.num_features, self.seed), facts)
-        result = train(recipe, self.data, self.config, seed=self.seed, progress=self._progress(name))
+        result = train(
+            recipe, self.data, self.config, seed=self.seed, progress=self._progress(name)
+        )
         if result.status != "done":
             return result
         return replace(

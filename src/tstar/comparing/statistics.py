@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,8 @@ class Run:
     seconds: float = 0.0
     temperature: float | None = None
     error: str = ""
-    reliability: Reliability | None = None
+    # Not compared: the means of empty bins are NaN, which equals nothing.
+    reliability: Reliability | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
