@@ -42,6 +42,9 @@ def report(
     no_fits: Annotated[
         bool, typer.Option("--no-fits", help="Leave out the tables of fitted coefficients.")
     ] = False,
+    pictures: Annotated[
+        int, typer.Option(min=0, help="At most so many pictures of each figure; 0 for all.")
+    ] = 4,
     tables: Annotated[bool, typer.Option("--tables", help="Print the tables as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -76,6 +79,7 @@ def report(
             coefficients=coefficients,
             formats=_formats(formats),
             fits=not no_fits,
+            pictures=pictures,
             title=title,
             command=shlex.join([*command, *(["--no-fits"] if no_fits else [])]),
             progress=lambda done, total, what: bar.update(

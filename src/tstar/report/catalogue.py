@@ -37,6 +37,7 @@ class Plot:
         draw: that → a figure.
         needs_runs: whether ``data`` must be given records.
         per_part: panels in one picture; a figure with more is drawn in parts. 0: always one.
+        each: the field of the data that holds the panels.
     """
 
     name: str
@@ -46,14 +47,16 @@ class Plot:
     draw: Callable[[Any], Figure]
     needs_runs: bool = True
     per_part: int = 0
+    each: str = "panels"
 
     def parts(self, data: Any) -> Sequence[Any]:
         """The data of each picture: panels in portions that can be read."""
-        if not self.per_part or len(data.panels) <= self.per_part:
+        every = getattr(data, self.each) if self.per_part else ()
+        if len(every) <= self.per_part:
             return [data]
         return [
-            data._replace(panels=data.panels[i : i + self.per_part])
-            for i in range(0, len(data.panels), self.per_part)
+            data._replace(**{self.each: every[i : i + self.per_part]})
+            for i in range(0, len(every), self.per_part)
         ]
 
 
@@ -126,6 +129,8 @@ _FIGURES = (
         "and with BN; colours are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
         _with(difficulty.difficulty_data),
         difficulty.draw_difficulty,
+        per_part=6,
+        each="tasks",
     ),
     Plot(
         "norm-sweep",

@@ -175,10 +175,24 @@ def load(
         raise TstarError(f"A report needs at least one run that ended, got none in {str(path)!r}.")
     recommend, formula = _recommender(variant, coefficients)
     sweeps, chosen_on = _sweeps(frame, "test" if metric == "test" else "val", recommend)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return Records(
-        file.name, digest, frame, "test" if metric == "test" else "val", chosen_on, formula, sweeps
+        file.name,
+        _checksum(file),
+        frame,
+        "test" if metric == "test" else "val",
+        chosen_on,
+        formula,
+        sweeps,
     )
+
+
+def _checksum(file: Path) -> str:
+    """SHA-256 of a file, a piece at a time: stores with learning curves are large."""
+    found = hashlib.sha256()
+    with file.open("rb") as source:
+        while piece := source.read(1 << 22):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

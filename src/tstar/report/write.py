@@ -22,7 +22,7 @@ from tstar.report.tables.markup import WRITERS
 from tstar.report.tables.measured import paper_tables
 from tstar.report.tables.own import conditions_table, methods_table
 
-ON_PAGE = 4  # pictures of one figure on the page; all of them are in the folder
+ON_PAGE = 4  # pictures of one figure on the page, and by default in the folder
 Progress = Callable[[int, int, str], None]
 
 
@@ -57,6 +57,7 @@ def write_report(
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
     formats: Sequence[str] = FORMATS,
     fits: bool = True,
+    pictures: int = ON_PAGE,
     title: str | None = None,
     command: str | None = None,
     progress: Progress = lambda done, total, what: None,
@@ -68,12 +69,16 @@ def write_report(
         metric, variant, coefficients: as for :func:`tstar.report.records.load`.
         formats: of the figures, any of svg, pdf, png.
         fits: whether to fit coefficients for the paper's three tables of them, which takes a while.
+        pictures: how many of one figure, which has a picture for every dozen conditions or so; 0: all,
+            which takes seconds for each. ``tstar figure`` draws all of one figure.
         title: of the page. command: what is said to rebuild it.
         progress: called with what is done, of how many, and what is next.
     """
     for kind in formats:
         if kind not in FORMATS:
             raise unknown("format of a figure", kind, FORMATS)
+    if pictures < 0:
+        raise TstarError(f"pictures >= 0 must hold (0 for all of them), but got {pictures}.")
     target = Path(folder)
     total = len(FIGURES) + 3
     progress(0, total, "reading runs")
@@ -89,7 +94,7 @@ def write_report(
     for i, plot in enumerate(FIGURES.values()):
         progress(i + 1, total, f"figure {plot.name}")
         try:
-            found, paths = _draw(plot, records, target / "figures", formats)
+            found, paths = _draw(plot, records, target / "figures", formats, pictures)
         except TstarError as error:
             missing.append(f"{plot.title}: {error}")
             continue
@@ -129,17 +134,17 @@ def write_report(
 
 
 def _draw(
-    plot: Plot, records: Records, folder: Path, formats: Sequence[str]
+    plot: Plot, records: Records, folder: Path, formats: Sequence[str], pictures: int
 ) -> tuple[Drawn, list[Path]]:
     parts = plot.parts(plot.data(records))
     svgs, paths = [], []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(parts[: pictures or None]):
         figure = plot.draw(part)
         stem = plot.name if number == 0 else f"{plot.name}-{number + 1}"
         paths += [save(figure, folder / f"{stem}.{kind}") for kind in formats]
         if number < ON_PAGE:
             svgs.append(inline_svg(figure, plot.title))
-    return Drawn(plot, tuple(svgs), max(0, len(parts) - ON_PAGE)), paths
+    return Drawn(plot, tuple(svgs), len(parts) - len(svgs)), paths
 
 
 def _tables(records: Records, fits: bool, missing: list[str]) -> list[Table]:

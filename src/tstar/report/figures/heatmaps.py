@@ -117,7 +117,9 @@ def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
                 continue
             # Viridis is light from about two thirds up: dark figures there, white ones below.
             ink = "black" if (value - low) / (high - low) > 0.62 else "white"
-            axes.text(t, m, f"{value:.1f}", ha="center", va="center", fontsize=6, color=ink)
+            shown = axes.text(t, m, f"{value:.1f}", ha="center", va="center", fontsize=6, color=ink)
+            # It lies inside: finding the places of panels need not measure a thousand of them.
+            shown.set_in_layout(False)
         for t, line in ((panel.best[m], "-"), (panel.second[m], (0, (2, 1.2)))):
             if t < 0:
                 continue

@@ -22,7 +22,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as it goes into a page: its pictures as SVG, and how many more there are in files."""
+    """A figure as it goes into a page: its pictures as SVG, and how many more its command draws."""
 
     plot: Plot
     svgs: tuple[str, ...]
@@ -109,7 +109,10 @@ def _definitions(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _figure(drawn: Drawn, records: Records) -> str:
     plot = drawn.plot
-    more = f" {drawn.more} more pictures of it are in the folder figures." if drawn.more else ""
+    total = len(drawn.svgs) + drawn.more
+    more = (
+        f" The first {len(drawn.svgs)} of {total} pictures; this draws all:" if drawn.more else ""
+    )
     command = (
         f"tstar figure {plot.name} {records.name} --metric {records.metric} -o {plot.name}.svg"
     )
