@@ -59,6 +59,17 @@ RULES = (
     LAYERS,
     {},
 )  # fmt: skip
+# What a few configs want besides: sizes that must agree with others.
+PARTICULAR: dict[str, dict[str, Any]] = {
+    "esmc": {"num_key_value_heads": 4},  # no grouped queries
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}},
+    },
+    "reformer": {
+        "axial_pos_embds_dim": [16, 16], "axial_pos_shape": [4, 4], "attn_layers": ["local", "lsh"],
+        "local_attn_chunk_length": 4, "lsh_attn_chunk_length": 4, "feed_forward_size": 64, "num_buckets": 2,
+    },
+}  # fmt: skip
 LARGEST = 100_000_000  # parameters that still count as tiny enough to build on this machine
 
 
@@ -109,7 +120,8 @@ def shrunk(kind: str, rule: dict[str, float]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         default = AutoConfig.for_model(kind)
-        config = type(default)(**sizes(default, rule), num_labels=CLASSES)
+        values = sizes(default, rule) | PARTICULAR.get(kind, {})
+        config = type(default)(**values, num_labels=CLASSES)
     if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
         config.decoder_start_token_id = 0
     config.architectures = config.architectures or []  # asked for where a type has two classifiers

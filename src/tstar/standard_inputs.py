@@ -39,6 +39,7 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
             yield {name: ids}
             yield {name: ids, "bbox": ids.new_zeros(*ids.shape, 4)}  # readers of documents
         elif name == "pixel_values":
+            yield from _patches(config, batch, like)
             size = getattr(config, "image_size", None) or 224
             height, width = size if isinstance(size, list | tuple) else (size, size)
             yield {
@@ -56,6 +57,18 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
             yield {name: _noise((batch, getattr(config, "max_length", None) or 1024, mels), like)}
             positions = getattr(config, "max_source_positions", None) or 1500
             yield {name: _noise((batch, mels, 2 * positions), like)}
+
+
+def _patches(config: Any, batch: int, like: Tensor) -> Iterator[dict[str, Tensor]]:
+    """Images already cut into patches, as SigLIP 2 takes them: 4×4 patches, each flattened."""
+    vision = getattr(config, "vision_config", None)
+    size = getattr(vision, "patch_size", None)
+    if not isinstance(size, int) or not hasattr(vision, "num_patches"):
+        return
+    values = _noise((batch, 16, (getattr(vision, "num_channels", None) or 3) * size**2), like)
+    shapes = torch.full((batch, 2), 4, device=like.device)
+    mask = torch.ones(batch, 16, dtype=torch.long, device=like.device)
+    yield {"pixel_values": values, "pixel_attention_mask": mask, "spatial_shapes": shapes}
 
 
 def _timm(model: nn.Module, like: Tensor) -> Iterator[Tensor]:

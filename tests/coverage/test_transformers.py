@@ -41,6 +41,26 @@ def vit():
     return hf.ViTForImageClassification(hf.ViTConfig(**SMALL, image_size=16, patch_size=8))
 
 
+def siglip2():
+    """Takes images already cut into patches."""
+    parts = {k: v for k, v in SMALL.items() if k != "num_labels"}
+    vision = parts | {"num_patches": 16, "patch_size": 4}
+    config = hf.Siglip2Config(
+        text_config=parts | {"vocab_size": 64}, vision_config=vision, num_labels=CLASSES
+    )
+    return hf.Siglip2ForImageClassification(config)
+
+
+def patches():
+    values = torch.randn(4, 16, 48, generator=torch.Generator().manual_seed(0))
+    shapes = torch.full((4, 2), 4)
+    return {
+        "pixel_values": values,
+        "pixel_attention_mask": torch.ones(4, 16, dtype=torch.long),
+        "spatial_shapes": shapes,
+    }
+
+
 def resnet():
     config = hf.ResNetConfig(
         embedding_size=8,
@@ -66,13 +86,16 @@ def lora():
     return peft.get_peft_model(bert()(), config)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:The output layer 'score' gained"
+)
 class TestTransformers(Contract):
     cases: ClassVar = {
         "bert": (bert(), ids, "classifier", 16),
         "bert, tokens": (bert("BertForTokenClassification"), ids, "classifier", 16),
         "llama, no bias": (llama, ids, "score", 16),
         "vit": (vit, pixels, "classifier", 16),
+        "siglip2, patches": (siglip2, patches, "classifier", 16),
         "resnet": (resnet, pixels, "classifier.1", 16),
         "wav2vec2": (wav2vec2, sound, "classifier", 12),
         "bert with LoRA": (
