@@ -30,6 +30,7 @@ import tstar
 from tstar.data import DataSet, load, standardizer
 from tstar.models import build
 from tstar.surgery import tempered_heads
+from tstar.sweep.provenance import commit
 from tstar.training import Config, train
 
 WIDTHS = {"digits": (16, 64, 128)}
@@ -162,7 +163,7 @@ def write(found: list[Row], out: Path) -> None:
 
 
 def write_readme(out: Path, data: list[str], seed: int) -> None:
-    versions = f"tstar {tstar.__version__}, torch {torch.__version__}"
+    versions = f"tstar {tstar.__version__}, commit {commit()}, torch {torch.__version__}"
     text = f"""# The variance of the logits, split
 
 `variance.csv`: for each network the diagonal part Σ_k w_jk²·V[z_k] and the covariance part Σ_{{k≠l}} w_jk·w_jl·Cov(z_k, z_l) of

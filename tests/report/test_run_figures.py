@@ -206,6 +206,31 @@ def test_many_panels_are_drawn_in_parts(records):
     assert [p for part in parts for p in part.panels] == list(many.panels)
 
 
+def test_many_tasks_are_drawn_in_parts(records):
+    """Whatever the field of panels is called."""
+    plot = get_figure("difficulty")
+    data = plot.data(records)
+    many = data._replace(tasks=data.tasks * 3)
+    assert [len(part.tasks) for part in plot.parts(many)] == [6, 3]
+    assert plot.parts(data) == [data]
+
+
+def test_a_report_draws_as_many_pictures_as_were_asked_for(make_store, tmp_path, monkeypatch):
+    from tstar.report import write
+
+    store = make_store(tasks=TASKS[:1], widths=tuple(range(8, 34)), norms=("batch",), seeds=1)
+    monkeypatch.setattr(write, "FIGURES", {"accuracy": get_figure("accuracy")})
+    for asked, drawn in ((1, 1), (2, 2), (0, 3)):
+        made = write.write_report(
+            store, tmp_path / str(asked), formats=("svg",), fits=False, pictures=asked
+        )
+        assert len(made.figures) == drawn
+        page = made.page.read_text(encoding="utf-8")
+        assert (f"The first {drawn} of 3 pictures" in page) == (drawn < 3)
+    with pytest.raises(TstarError, match="pictures >= 0"):
+        write.write_report(store, tmp_path / "no", pictures=-1)
+
+
 @pytest.mark.parametrize("name", [n for n, p in FIGURES.items() if p.needs_runs])
 def test_a_figure_that_the_runs_do_not_allow_says_so(make_store, name):
     only = make_store(tasks=TASKS[:1], grid=(), methods=("default",), widths=(64,), seeds=1)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
+from tstar.cli.progress import check_progress
 from tstar.errors import TstarError, require, unknown
 
 if TYPE_CHECKING:
     from tstar.report.records import Records
 
+QUIET = 15.0  # seconds between lines of progress where there is no terminal
 Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
     str | None, typer.Option(help="Recommend T by the paper's base, csg, cn or csgcn.")
@@ -60,17 +64,7 @@ def report(
     command = ["tstar", "report", runs.name, "--metric", metric]
     for option, given in said.items():
         command += [] if given is None else [option, Path(given).name]
-    console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=None)
+    with _progress(Console(stderr=True)) as tell:
         made = write_report(
             runs,
             output,
@@ -82,9 +76,7 @@ def report(
             pictures=pictures,
             title=title,
             command=shlex.join([*command, *(["--no-fits"] if no_fits else [])]),
-            progress=lambda done, total, what: bar.update(
-                task, completed=done, total=total, description=what
-            ),
+            progress=tell,
         )
     if as_json:
         typer.echo(json.dumps(made.to_dict(), indent=2, ensure_ascii=False))
@@ -184,6 +176,22 @@ def _formats(text: str) -> list[str]:
         if kind not in FORMATS:
             raise unknown("format of a figure", kind, FORMATS)
     return found
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on a terminal; elsewhere a plain line now and then, and none from a quick report."""
+    with check_progress(console) as update:
+        said = time.monotonic()
+
+        def tell(done: int, total: int, what: str) -> None:
+            nonlocal said
+            update(done, total, what)
+            if not console.is_terminal and time.monotonic() - said > QUIET:
+                said = time.monotonic()
+                console.print(f"{done}/{total} · {what}", highlight=False, markup=False)
+
+        yield tell
 
 
 def _require() -> None:

@@ -110,10 +110,11 @@ def save(
     target.mkdir(parents=True, exist_ok=True)
     texts = {
         "runs.csv": runs_to_csv(runs),
-        "reliability.csv": _csv(reliability_records(runs)),
         "table.csv": to_csv(rows),
         "table.md": f"{about}\n\n{to_markdown(rows, baseline)}",
     }
+    if records := reliability_records(runs):
+        texts["reliability.csv"] = _csv(records)
     for name, text in texts.items():
         (target / name).write_text(text, encoding="utf-8")
     paths = [target / name for name in texts]
