@@ -149,6 +149,24 @@ def test_what_is_not_a_folder_of_tensors_is_refused(tmp_path):
         tstar.load_folded(Offloaded, tmp_path)
 
 
+def test_a_tempered_folder_is_refused_and_folded_on_the_command_line(tmp_path):
+    """A trainer saves the tempered model; the class alone would start its head anew."""
+    from typer.testing import CliRunner
+
+    from tstar.cli import app as program
+    from tstar.cli import fold_commands  # noqa: F401  registers the command
+
+    model = trained(tstar.temper(llama(), 4.0))
+    model.save_pretrained(tmp_path)
+    with pytest.raises(tstar.TstarError, match="'tstar fold'"):
+        tstar.load_folded(hf.LlamaForSequenceClassification, tmp_path)
+    file = str(tmp_path / "model.safetensors")
+    done = CliRunner().invoke(program.app, ["fold", file, "-o", file, "--force", "--allow-bias"])
+    assert "load with tstar.load_folded" in done.output.replace("\n", " ")
+    loaded = tstar.load_folded(hf.LlamaForSequenceClassification, tmp_path).eval()
+    assert same(logits(loaded), logits(model))
+
+
 @pytest.mark.parametrize("base", [llama, bert])
 @pytest.mark.parametrize("first", ["temper", "adapter"])
 def test_an_adapter_is_merged_before_or_after_folding(base, first, tmp_path):

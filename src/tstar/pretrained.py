@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,9 @@ def load_folded(model_class: Any, folder: str | Path, **options: Any) -> Any:
             f"folder must be a local one that save_pretrained wrote, got {str(folder)!r}; fetch a model of the "
             "Hub with huggingface_hub.snapshot_download first, which returns its folder."
         )
+    biases = _biases(folder)
     model = model_class.from_pretrained(folder, **options)
-    for key, bias in _biases(folder):
+    for key, bias in biases.items():
         layer = _bare_layer(model, key.removesuffix(".bias"), bias)
         if layer is not None:
             layer.bias = _beside(weight_of(layer), bias, key)
@@ -61,20 +61,25 @@ def warn_of_bias(model: nn.Module, paths: list[str]) -> None:
     )
 
 
-def _biases(folder: Path) -> Iterator[tuple[str, Tensor]]:
+def _biases(folder: Path) -> dict[str, Tensor]:
     """Every tensor whose key ends in ``.bias``, from the one file or the several that an index names."""
     safetensors = require("safetensors", "transformers")
-    name, index = "model.safetensors", folder / "model.safetensors.index.json"
-    names = {name}
+    names, index = {"model.safetensors"}, folder / "model.safetensors.index.json"
     if index.is_file():
         names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    biases: dict[str, Tensor] = {}
     for name in sorted(names):
         if not (folder / name).is_file():
             raise TstarError(f"folder must hold {name}, got none in {str(folder)!r}.")
         with safetensors.safe_open(folder / name, framework="pt") as file:
-            for key in file.keys():  # noqa: SIM118
-                if key.endswith(".bias"):
-                    yield key, file.get_tensor(key)
+            keys = list(file.keys())
+            if any(key.endswith(".temperature") for key in keys):
+                raise TstarError(
+                    f"folder must hold a folded model, got a tempered one in {str(folder)!r}; fold it with "
+                    "tstar.fold before save_pretrained, or its file with the command 'tstar fold'."
+                )
+            biases |= {key: file.get_tensor(key) for key in keys if key.endswith(".bias")}
+    return biases
 
 
 def _bare_layer(model: nn.Module, path: str, bias: Tensor) -> nn.Module | None:
