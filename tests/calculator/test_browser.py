@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from pathlib import Path
 
 import pytest
 
@@ -249,8 +251,12 @@ def test_copy_puts_the_two_lines_on_the_clipboard(open_page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 820, 1280])
-def test_nothing_sticks_out_and_text_has_contrast(open_page, scheme, width):
+def test_nothing_sticks_out_and_text_has_contrast(open_page, scheme, width, tmp_path):
     page = open_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    # To be looked at by a person: TSTAR_SCREENSHOTS names a folder to keep them in.
+    folder = Path(os.environ.get("TSTAR_SCREENSHOTS", tmp_path))
+    picture = page.screenshot(path=folder / f"calculator-{scheme}-{width}.png", full_page=True)
+    assert len(picture) > 20_000
     fill(page, 4_000_000, 1000, 1e-5)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     pairs = page.evaluate(

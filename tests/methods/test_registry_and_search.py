@@ -102,7 +102,7 @@ def test_of_equal_scores_the_one_nearest_to_one_wins():
     assert found.best.temperature == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc"])
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "random", "qmc"])
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_optunas_samplers_search_the_same_range_and_repeat_with_the_seed(sampler):
     method = methods.get("temperature-check", sampler=sampler, points=12)

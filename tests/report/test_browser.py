@@ -1,7 +1,9 @@
 """The page in a real browser: no error, no request, sorting, filtering, curves on a click, phone width."""
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -66,7 +68,7 @@ def opened(browser, path, problems, **options):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_opens_without_errors_and_fits(browser, page_file, scheme, width):
+def test_the_page_opens_without_errors_and_fits(browser, page_file, scheme, width, tmp_path):
     problems = []
     page = opened(
         browser, page_file, problems, color_scheme=scheme, viewport={"width": width, "height": 800}
@@ -77,6 +79,10 @@ def test_the_page_opens_without_errors_and_fits(browser, page_file, scheme, widt
         for name in ("backgroundColor", "color")
     )
     assert (ground > text) == (scheme == "light")
+    # To be looked at by a person: TSTAR_SCREENSHOTS names a folder to keep them in.
+    folder = Path(os.environ.get("TSTAR_SCREENSHOTS", tmp_path))
+    picture = page.screenshot(path=folder / f"report-{scheme}-{width}.png", full_page=True)
+    assert len(picture) > 20_000
     assert problems == []
     page.context.close()
 
