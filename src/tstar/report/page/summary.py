@@ -12,6 +12,7 @@ from tstar._version import __version__
 from tstar.errors import TstarError
 from tstar.report.records import Records, number, text
 from tstar.report.tables.cells import Block, Cell, Table, short_cell, text_cell
+from tstar.sweep.provenance import commit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +106,7 @@ def origin(records: Records, command: str) -> list[tuple[str, str]]:
     found = [
         ("command", command),
         ("store", f"{records.name}, SHA-256 {records.checksum}"),
-        ("report made with", f"tstar {__version__}, Python {platform.python_version()}"),
+        ("report made with", _made_with()),
         ("recommended T", records.formula),
         (
             "accuracy",
@@ -116,6 +117,12 @@ def origin(records: Records, command: str) -> list[tuple[str, str]]:
         found.append(("code of the runs", f"commit {commits}"))
     found += [(f"runs: {name}", listed) for name, listed in _versions(frame)]
     return found
+
+
+def _made_with() -> str:
+    code = commit()
+    at = f" (commit {code})" if code else ""
+    return f"tstar {__version__}{at}, Python {platform.python_version()}"
 
 
 def _versions(frame: pd.DataFrame) -> list[tuple[str, str]]:
