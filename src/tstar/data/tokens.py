@@ -1,0 +1,71 @@
+"""Texts as the token ids that a transformer takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tstar.data.dataset import DataSet
+from tstar.data.validation import positive
+from tstar.errors import TstarError, require
+
+LIMIT = (
+    24  # tokens; most questions and commands are shorter, and longer ones begin with what counts
+)
+
+
+def tokenise(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
+    """``data`` with its texts as token ids of the model ``source`` (a folder, or a name of the hub).
+
+    x becomes N×L int64, L the longest text's number of tokens, but at most ``limit``: longer texts
+    are cut. Shorter ones are filled up on the right with the model's padding id, which its
+    configuration must name; the model's wrapper (:class:`tstar.models.zoo.TokenLogits`) rebuilds the
+    attention mask from it.
+    """
+    positive("limit", limit)
+    if data.texts is None:
+        raise TstarError(
+            f"{data.name} must hold texts to be tokenised, but has {data.domain} samples only; "
+            "read it from CSV files of text."
+        )
+    tokenizer, padding = _tokenizer(source)
+    limit = min(limit, tokenizer.model_max_length)
+    train, test = (
+        tokenizer(list(part), truncation=True, max_length=limit)["input_ids"] for part in data.texts
+    )
+    length = max(map(len, [*train, *test]))
+    if length == 0:
+        raise TstarError(f"The texts of {data.name} must give tokens, but {source!r} finds none.")
+    x_train, x_test = (_filled(rows, length, padding) for rows in (train, test))
+    return replace(data, domain="tokens", x_train=x_train, x_test=x_test)
+
+
+def _tokenizer(source: str) -> tuple[Any, int]:
+    """The tokenizer of a model, and its padding id."""
+    transformers = require("transformers", "transformers")
+    try:
+        config = transformers.AutoConfig.from_pretrained(source)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    except (OSError, RuntimeError, ValueError, LookupError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise TstarError(
+            f"The tokenizer of {source!r} could not be made: {reason[0]} Text needs a model with a "
+            "tokenizer: a folder with its files, or a name and a network connection."
+        ) from error
+    padding = getattr(config, "pad_token_id", None)
+    if padding is None:
+        raise TstarError(
+            f"The configuration of {source!r} must name a padding token, but its pad_token_id is not "
+            "set; set it in its config.json."
+        )
+    return tokenizer, int(padding)
+
+
+def _filled(rows: list[list[int]], length: int, padding: int) -> Tensor:
+    x = torch.full((len(rows), length), padding, dtype=torch.int64)
+    for row, ids in zip(x, rows, strict=True):
+        row[: len(ids)] = torch.tensor(ids, dtype=torch.int64)
+    return x
