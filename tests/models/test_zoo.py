@@ -103,5 +103,45 @@ def test_transformers_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_
         build("transformers/nobody/nothing", 3)
 
 
+def test_padding_does_not_change_the_logits(tmp_path: Path) -> None:
+    """Against transformers itself with an explicit mask; measured texts come back in their order."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        pad_token_id=3,
+        initializer_range=0.5,
+    )
+    config.save_pretrained(tmp_path)
+    model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 12, (150,), generator=generator)
+    ids = torch.randint(4, 50, (150, 20), generator=generator)
+    ids[torch.arange(20) >= lengths[:, None]] = 3
+    mask = (torch.arange(20) < lengths[:, None]).long()
+    with torch.no_grad():
+        expected = model.model(input_ids=ids, attention_mask=mask).logits
+        assert torch.allclose(model(ids), expected, atol=1e-5)
+        assert torch.allclose(model(ids[:9, :12]), expected[:9], atol=1e-5)
+        unmasked = model.model(input_ids=ids).logits
+        assert not torch.allclose(unmasked, expected, atol=1e-3)
+        nothing = torch.full((2, 4), 3)
+        assert torch.isfinite(model(nothing)).all()
+
+
+def test_loading_weights_leaves_the_librarys_logging_as_it_was(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tiny = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = transformers.BertConfig(vocab_size=9, intermediate_size=8, **tiny)
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    log = transformers.utils.logging
+    before = log.get_verbosity(), log.is_progress_bar_enabled()
+    build(f"transformers/{tmp_path}", 3, seed=0, pretrained=True)
+    assert (log.get_verbosity(), log.is_progress_bar_enabled()) == before
+
+
 def _no_network(*_: object, **__: object) -> None:
     raise OSError("We couldn't connect to the hub.")

@@ -5,7 +5,8 @@ The libraries are imported on use; each comes with the extra of its name (torchv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, require, unknown
+
+_TOGETHER = 64  # texts of similar length that are measured at once
 
 
 def build(
@@ -99,9 +102,10 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
             else transformers.AutoModelForSequenceClassification
         )
         if pretrained:
-            model: nn.Module = auto.from_pretrained(
-                source, config=config, ignore_mismatched_sizes=True
-            )
+            with _quiet(transformers.utils.logging):
+                model: nn.Module = auto.from_pretrained(
+                    source, config=config, ignore_mismatched_sizes=True
+                )
         else:
             model = auto.from_config(config)
         return model
@@ -112,6 +116,20 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
     if padding is None or getattr(config, "num_channels", None) is not None:
         return Logits(model)
     return TokenLogits(model, int(padding))
+
+
+@contextmanager
+def _quiet(log: Any) -> Iterator[None]:
+    """Without transformers' progress bar and its report that the output layer is new, as it must be."""
+    verbosity, bar = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bar:
+            log.enable_progress_bar()
 
 
 def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
@@ -168,7 +186,8 @@ class TokenLogits(Logits):
     """The logits of token ids (N×L, filled up with ``padding`` on the right) alone.
 
     The attention mask is 1 where the id is not ``padding``, and columns in which every sample is
-    padding are left out, which changes nothing but the time.
+    padding are left out. When measuring, texts of similar length go together. Neither changes
+    anything but the time (and the last bits).
     """
 
     def __init__(self, model: nn.Module, padding: int):
@@ -180,11 +199,22 @@ class TokenLogits(Logits):
             return super().forward(*inputs, **named)
         mask = inputs[0] != self.padding
         mask[:, 0] = True  # a text without tokens still is a sample
+        if self.training or len(mask) <= _TOGETHER:
+            return self._trimmed(inputs[0], mask)
+        order = mask.sum(1).argsort(stable=True)
+        sorted_logits = [
+            self._trimmed(inputs[0][rows], mask[rows]) for rows in order.split(_TOGETHER)
+        ]
+        return torch.cat(sorted_logits)[order.argsort()]
+
+    def _trimmed(self, ids: Tensor, mask: Tensor) -> Any:
         length = int(mask.any(0).nonzero().max()) + 1
-        return super().forward(inputs[0][:, :length], attention_mask=mask[:, :length].long())
+        return super().forward(ids[:, :length], attention_mask=mask[:, :length].long())
 
     def example(self, count: int, length: int = 24) -> Tensor:
-        """``count`` made-up texts of ``length`` tokens."""
-        vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
-        ids = (torch.arange(count * length).view(count, length) * 7919) % vocabulary
-        return torch.where(ids == self.padding, (self.padding + 1) % vocabulary, ids)
+        """``count`` made-up texts of ``length`` tokens (fewer if the model takes no more)."""
+        config: Any = self.model.config
+        # Some models count positions from behind the padding id.
+        length = min(length, getattr(config, "max_position_embeddings", 512) - self.padding - 1)
+        ids = (torch.arange(count * length).view(count, length) * 7919) % config.vocab_size
+        return torch.where(ids == self.padding, (self.padding + 1) % config.vocab_size, ids)
