@@ -168,7 +168,9 @@ def _train(
         scores = {"test_accuracy": test.accuracy, "nll": test.loss, "ece": test.ece}
         scores |= {name: curves[name][-1] for name in ("train_loss", "train_accuracy")}
         if len(data.y_val):
-            val = measure(data.x_val, data.y_val)
+            # Already measured after the last epoch, unless the method has changed the model since.
+            if recipe.finish is not None:
+                val = measure(data.x_val, data.y_val)
             scores |= {"val_accuracy": val.accuracy, "val_loss": val.loss}
     model.train(was_training)
     return Result(
