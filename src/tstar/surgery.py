@@ -14,6 +14,7 @@ from typing import Any, SupportsFloat
 
 from torch import Tensor, nn
 
+from tstar.declaring import declared_heads
 from tstar.errors import TstarError, TstarWarning
 from tstar.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
 from tstar.pretrained import warn_of_bias
@@ -218,7 +219,7 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
                 f"The model must run on example_input, but it raised {type(error).__name__}: {error}. Pass an "
                 "input that it accepts (a tensor, a tuple of arguments, or a dict of keywords)."
             ) from error
-    declared = _declared(model)
+    declared = declared_heads(model)
     if declared:
         return Seen(declared, (), ())
     traced = trace(model)
@@ -265,28 +266,6 @@ def _clear(seen: Seen) -> Seen:
             f"depend on {', '.join(seen.blocked)}; {way_out}"
         )
     return seen
-
-
-def _declared(model: nn.Module) -> tuple[str, ...]:
-    """The output layers that a timm model declares, if they are of a kind that can be tempered."""
-    if not (callable(getattr(model, "get_classifier", None)) and hasattr(model, "num_classes")):
-        return ()
-    declared = model.get_classifier()  # type: ignore[operator]
-    layers = list(declared) if isinstance(declared, list | tuple) else [declared]
-    paths = {module: path for path, module in model.named_modules()}
-    if not all(
-        isinstance(layer, nn.Module) and layer in paths and is_output_layer(layer)
-        for layer in layers
-    ):
-        return ()
-    # Another layer with as many outputs may add to the logits (VOLO's auxiliary head): a run will tell.
-    widths = {_outputs(layer) for layer in layers}
-    rivals = [m for m in paths if is_output_layer(m) and m not in layers and _outputs(m) in widths]
-    return () if rivals else tuple(paths[layer] for layer in layers)
-
-
-def _outputs(layer: nn.Module) -> int:
-    return int(layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels)  # type: ignore[arg-type]
 
 
 def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:
