@@ -97,6 +97,12 @@ def test_runs_are_sorted_filtered_and_shown(browser, page_file, store):
         index = [text.strip("▴▾ \n") for text in labels].index(label)
         return page.locator(f"#grid tbody tr[data-run] td:nth-child({index + 1})").all_inner_texts()
 
+    # The first run follows the header without a gap, and the table is as high as its runs.
+    box = page.locator("#grid thead").bounding_box()
+    first = page.locator("#grid tbody tr[data-run]").first.bounding_box()
+    assert first["y"] == pytest.approx(box["y"] + box["height"], abs=2)
+    height = page.evaluate("document.querySelector('#grid tbody').getBoundingClientRect().height")
+    assert height == pytest.approx(30 * len(frame), abs=2)
     page.locator("#grid thead button", has_text="test [%]").click()
     assert float(column("test [%]")[0]) == pytest.approx(
         100 * frame["test_accuracy"].min(), abs=1e-3

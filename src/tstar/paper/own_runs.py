@@ -142,8 +142,10 @@ def _named(kind: Spec, runs: pd.DataFrame, metric: Metric) -> Iterator[dict[str,
     """Cells from the runs whose method has a name."""
     for row in runs.to_dict("records"):
         method = _NAMES.get(str(row.get("method")).partition("+")[0])
+        if not method:  # most rows of a large store are grids of fixed temperatures
+            continue
         accuracy, place = _accuracy(row, metric), _place(kind, row)
-        if method and accuracy is not None and place:
+        if accuracy is not None and place:
             yield {**place, "method": method, "accuracy": accuracy, "interpolated": False}
 
 
@@ -209,10 +211,15 @@ def _place(kind: Spec, facts: dict[str, Any]) -> dict[str, str] | None:
         if scenario != "scratch" or (kind.name == "transformers" and data != "CT"):
             return None
         return {"block": data if kind.block else "", "column": model}
-    printed = dict.fromkeys(table(kind.name)["scenario"])
-    fits = [block for block in printed if BLOCKS[block] == (model, scenario)]
+    fits = [block for block in _printed_blocks(kind.name) if BLOCKS[block] == (model, scenario)]
     own = f"{model} {'init' if scenario == 'scratch' else 'FT'}"
     return {"block": fits[0] if fits else own, "column": data}
+
+
+@cache
+def _printed_blocks(name: str) -> tuple[str, ...]:
+    """The blocks of a printed table. Asked for every run, so that the table is read once only."""
+    return tuple(dict.fromkeys(table(name)["scenario"]))
 
 
 def _accuracy(row: dict[str, Any], metric: str) -> float | None:

@@ -116,11 +116,17 @@ def _figure(drawn: Drawn, records: Records) -> str:
     command = (
         f"tstar figure {plot.name} {records.name} --metric {records.metric} -o {plot.name}.svg"
     )
-    pictures = "".join(f'<div class="picture">{svg}</div>' for svg in drawn.svgs)
+    pictures = "".join(f'<div class="{_size(svg)}">{svg}</div>' for svg in drawn.svgs)
     return (
         f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{pictures}'
         f"<figcaption>{escape(plot.reading + more)} <code>{escape(command)}</code></figcaption></figure>"
     )
+
+
+def _size(svg: str) -> str:
+    """A wide picture is scrolled on a phone, where it would be too small to read; others shrink to fit."""
+    width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg)
+    return "picture wide" if width is not None and float(width[1]) > 400 else "picture"
 
 
 def _table(table: Table) -> str:
