@@ -65,6 +65,8 @@ def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | No
         sketch = build("meta")  # for what it declares; costs no initialisation
     except Exception as error:
         raise NotBuilt(f"{type(error).__name__}: {error}") from error
+    if not hasattr(sketch, "get_classifier"):
+        raise NoClassifier("an encoder without get_classifier()")
     classifier = sketch.get_classifier()  # type: ignore[operator]
     if classifier is None or isinstance(classifier, nn.Identity):
         raise NoClassifier("get_classifier() has no layer even with num_classes set")
