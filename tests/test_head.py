@@ -140,6 +140,15 @@ def test_fold_agrees_with_the_algebra_of_the_paper():
         assert plain.bias[i].item() == pytest.approx((shift + layer.bias[i].item()) / 5.0)
 
 
+def test_a_layer_that_was_parametrised_after_tempering_does_not_fold():
+    """Its weight is computed from others: what is written into it is lost."""
+    head = TemperedHead(nn.Linear(6, 4), 3.0)
+    head(torch.randn(8, 6))
+    nn.utils.parametrizations.weight_norm(head.layer)
+    with pytest.raises(TstarError, match="remove_parametrizations"):
+        head.eval().fuse()
+
+
 def test_fuse_leaves_the_head_as_it_was():
     head = fill(TemperedHead(nn.Linear(3, 2), 5.0)).eval()
     before = copy.deepcopy(head.state_dict())

@@ -201,3 +201,20 @@ def test_a_folded_adapter_with_a_new_bias_is_told_to_merge_first():
     model = trained(tstar.temper(adapted, 4.0))
     with pytest.warns(tstar.TstarWarning, match="merge_and_unload"):
         tstar.fold(model, allow_bias=True)
+
+
+def test_an_adapter_on_the_output_layer_itself_is_refused():
+    """Folding would scale W and leave what the adapter adds to it as it is: other logits without a word."""
+    peft = pytest.importorskip("peft")
+    inside = peft.LoraConfig(r=2, target_modules=["query", "classifier.layer"])
+    model = trained(peft.get_peft_model(tstar.temper(bert(), 4.0), inside))
+    with pytest.raises(tstar.TstarError, match="merge_and_unload"):
+        tstar.fold(model)
+    expected = logits(model)
+    assert same(logits(tstar.fold(model.merge_and_unload())), expected)
+    adapted = peft.get_peft_model(
+        bert(), peft.LoraConfig(r=2, target_modules=["query", "classifier"])
+    )
+    for head in (None, "all", "base_model.model.classifier.base_layer"):
+        with pytest.raises(tstar.TstarError, match="target_modules"):
+            tstar.temper(adapted, 4.0, head=head)

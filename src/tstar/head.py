@@ -108,6 +108,11 @@ class TemperedHead(nn.Module):
                 "Folding needs eval mode, in which the norm's statistics are fixed; got a head in training "
                 "mode. Call model.eval() first."
             )
+        if hasattr(self.layer, "base_layer"):  # PEFT: what is added to W·h would be left as it is
+            raise TstarError(
+                "The output layer must be plain to fold, got one with an adapter; call merge_and_unload() first."
+            )
+        check_layer(self.layer)
         layer = copy.deepcopy(self.layer)
         weight, bias = weight_of(layer), getattr(layer, "bias", None)
         scale, shift = affine_of_norm(norm, weight)

@@ -37,7 +37,8 @@ def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
 
     Args:
         model: a tempered model.
-        keyword: the argument of its ``forward``, given by name or by position, that holds the (B, L) mask.
+        keyword: the argument of its ``forward``, given by name or by position (by name through a wrapper such as
+            DDP), that holds the (B, L) mask.
     """
     if not tempered_heads(model):
         raise TstarError(

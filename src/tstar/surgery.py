@@ -204,6 +204,8 @@ def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) ->
     paths = list(seen.paths)
     if every:
         paths += [path for path in _auxiliary(model, example_input) if path not in paths]
+    for path in paths:
+        _refuse_adapted(model, path)
     return [_record(path, model.get_submodule(path)) for path in paths]
 
 
@@ -281,8 +283,19 @@ def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:
     return []
 
 
+def _refuse_adapted(model: nn.Module, path: str) -> None:
+    parts = path.split(".")
+    for end in range(1, len(parts)):
+        if hasattr(model.get_submodule(".".join(parts[:end])), "base_layer"):  # PEFT's name for W
+            raise TstarError(
+                f"The output layer must be plain, got one with an adapter ({path!r} is part of it). Leave it out of "
+                "target_modules and train it whole (modules_to_save, or task_type='SEQ_CLS'), or merge the adapter."
+            )
+
+
 def check_head(model: nn.Module, head: Head) -> None:
     check_layer(head.layer)
+    _refuse_adapted(model, head.path)
     weight = weight_of(head.layer)
     if not weight.requires_grad:
         raise TstarError(
