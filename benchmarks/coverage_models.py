@@ -72,10 +72,10 @@ def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | No
         raise NoClassifier("get_classifier() has no layer even with num_classes set")
     config: Any = sketch.pretrained_cfg
     features = getattr(sketch, "head_hidden_size", None)
-    if isinstance(classifier, nn.Module):
+    if isinstance(classifier, nn.Module) and not isinstance(classifier, nn.Linear | nn.Conv2d):
+        # An MLP is declared by what goes into it, SAM by the width before its neck; M is what the last layer takes.
         layers = [module for module in classifier.modules() if isinstance(module, nn.Linear)]
-        if len(layers) > 1:  # an MLP, declared by what goes in; M is what its last layer takes
-            features = layers[-1].in_features
+        features = layers[-1].in_features if layers else features
     channels, _, default = config["input_size"]
     if device == "meta":
         return sketch, torch.randn(2, *config["input_size"], device="meta"), features
