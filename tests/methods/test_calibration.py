@@ -162,3 +162,18 @@ def test_the_diagram_is_drawn(tmp_path):
 def test_bad_input_is_refused(logits, targets, match):
     with pytest.raises(TstarError, match=match):
         fit_temperature(logits, targets)
+
+
+def test_fifteen_bins_unless_asked_otherwise():
+    """Guo et al.'s number, and the training loop's own: the diagram and the error speak of the same bins."""
+    from tstar.training.scores import calibration_error
+
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(300, 6, generator=generator)
+    targets = torch.randint(6, (300,), generator=generator)
+    found = reliability(logits, targets)
+    assert len(found.count) == 15
+    same = calibration_error(logits.softmax(1), targets, bins=15)
+    assert expected_calibration_error(logits, targets) == pytest.approx(same, abs=1e-6)
+    other = calibration_error(logits.softmax(1), targets, bins=10)
+    assert abs(same - other) > 1e-4
