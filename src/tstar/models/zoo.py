@@ -210,11 +210,3 @@ class TokenLogits(Logits):
     def _trimmed(self, ids: Tensor, mask: Tensor) -> Any:
         length = int(mask.any(0).nonzero().max()) + 1
         return super().forward(ids[:, :length], attention_mask=mask[:, :length].long())
-
-    def example(self, count: int, length: int = 24) -> Tensor:
-        """``count`` made-up texts of ``length`` tokens (fewer if the model takes no more)."""
-        config: Any = self.model.config
-        # Some models count positions from behind the padding id.
-        length = min(length, getattr(config, "max_position_embeddings", 512) - self.padding - 1)
-        ids = (torch.arange(count * length).view(count, length) * 7919) % config.vocab_size
-        return torch.where(ids == self.padding, (self.padding + 1) % config.vocab_size, ids)

@@ -23,9 +23,6 @@ def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3)
     generator = torch.Generator().manual_seed(0)
     rows = (torch.arange(config.batch_size) % len(parts.y)).to(parts.y.device)
     started = 0.0
-    # A plan knows texts as vectors only; a model of token ids is timed on ids of its own making.
-    tokens = hasattr(model, "example") and parts.x.is_floating_point()
-    made = model.example(config.batch_size).to(parts.y.device) if tokens else parts.x  # type: ignore[operator]
     with torch.random.fork_rng(devices=[]):
         probe = copy.deepcopy(model).to(parts.y.device).train()
         optimizer = make_optimizer(probe, config)
@@ -33,7 +30,7 @@ def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3)
             for step in range(steps + 1):
                 if step == 1:
                     started = time.perf_counter()
-                inputs = made if tokens else parts.distorted(parts.x[rows], generator)
+                inputs = parts.distorted(parts.x[rows], generator)
                 loss = F.cross_entropy(probe(inputs), parts.y[rows])
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
