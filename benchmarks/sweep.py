@@ -17,6 +17,7 @@ Both are ratios within one invocation:
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -60,9 +61,10 @@ def plain_loop(data: DataSet, width: int, epochs: int, workers: int = 0) -> floa
     from torch.utils.data import DataLoader, Dataset
     from torchvision import transforms
 
+    size = data.x_train.shape[-1]
     pipeline = transforms.Compose(
         [
-            transforms.RandomCrop(32, padding=4),
+            transforms.RandomCrop(size, padding=size // 8),
             transforms.RandomHorizontalFlip(),
             transforms.RandomRotation(15),
             transforms.ToTensor(),
@@ -93,10 +95,11 @@ def plain_loop(data: DataSet, width: int, epochs: int, workers: int = 0) -> floa
     return seen / (time.process_time() - started)
 
 
-def compare_runs(widths: list[int], rounds: int) -> list[dict[str, float]]:
+def compare_runs(sizes: list[int], widths: list[int], rounds: int) -> list[dict[str, float]]:
     torch.set_num_threads(1)
-    data, rows = make_data(), []
-    for width in widths:
+    rows = []
+    for size, width in itertools.product(sizes, widths):
+        data = make_data(size=size)
         tstar_loop(data, width, 1), plain_loop(data, width, 1)  # warm up
         ours, theirs = [], []
         for _ in range(rounds):
@@ -105,6 +108,7 @@ def compare_runs(widths: list[int], rounds: int) -> list[dict[str, float]]:
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         rows.append(
             {
+                "pixels": size,
                 "num_features": width,
                 "tstar_images_per_second": round(statistics.median(ours), 1),
                 "plain_images_per_second": round(statistics.median(theirs), 1),
@@ -152,6 +156,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 32])
     parser.add_argument("--widths", type=int, nargs="+", default=[32, 64, 128])
     parser.add_argument("--runs", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=30)
@@ -167,7 +172,9 @@ def main() -> None:
         "cores": os.cpu_count(),
     }
     if options.only != "workers":
-        result["one_run_against_a_plain_loop"] = compare_runs(options.widths, options.rounds)
+        result["one_run_against_a_plain_loop"] = compare_runs(
+            options.sizes, options.widths, options.rounds
+        )
     if options.only != "run":
         result["two_workers_against_one"] = compare_workers(
             options.rounds, options.runs, options.epochs
