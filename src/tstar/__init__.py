@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tstar.advice import Recommendation, recommend
     from tstar.checking import check
     from tstar.difficulty import Csg, csg
+    from tstar.evidence import atlas
     from tstar.fitting import Fit, fit
     from tstar.head import TemperedHead
     from tstar.padding import mask_padding
@@ -35,6 +36,7 @@ _LAZY = {
     "Recommendation": "tstar.advice",
     "Schedule": "tstar.schedule",
     "TemperedHead": "tstar.head",
+    "atlas": "tstar.evidence",
     "check": "tstar.checking",
     "csg": "tstar.difficulty",
     "find_head": "tstar.surgery",
@@ -60,6 +62,7 @@ __all__ = [
     "TemperedHead",
     "TstarError",
     "TstarWarning",
+    "atlas",
     "check",
     "csg",
     "data",

@@ -130,8 +130,34 @@ def test_half_height_is_half_way_down_to_chance():
     assert half_height(cases(runs)[0]) is None
 
 
+def test_missing_values_of_an_export_are_none():
+    runs = frame(lambda d, M: 4.0, datasets=("a",)).convert_dtypes()
+    runs["weights"] = pd.array([pd.NA] * len(runs), dtype="string")
+    (case,) = cases(runs)
+    assert case.facts["weights"] is None
+    assert case.best == 4
+
+
 def test_rules_without_csg_fall_back_to_the_class_count():
     runs = frame(lambda d, M: 4.0, datasets=("a",), csg=0.0)
     table = scores(cases(runs)).set_index("rule")
     assert table.loc["ours-csgcn", "temperature"] == table.loc["ours-cn", "temperature"]
     assert table.loc["ours-cn", "temperature"] == tstar.temperature(64, 10, variant="cn")
+
+
+def test_the_atlas_that_ships_has_what_an_analysis_needs():
+    runs = tstar.atlas()
+    wanted = (
+        *("dataset", "domain", "model", "num_features", "num_classes", "csg", "norm", "method"),
+        *("temperature", "optimizer", "lr", "weight_decay", "epochs", "steps", "scenario", "seed"),
+        *("val_accuracy", "test_accuracy", "status"),
+    )
+    assert set(wanted) <= set(runs.columns)
+    assert runs["key"].is_unique
+    assert runs["status"].isin(("done", "diverged")).all()
+    done = runs[runs["status"] == "done"]
+    assert done["test_accuracy"].between(0, 1).all()
+    assert done["val_accuracy"].between(0, 1).all()
+    found = cases(runs)
+    assert {"image", "signal", "text"} <= {case.facts["domain"] for case in found}
+    assert all(case.temperatures[0] <= 0.25 and case.temperatures[-1] >= 64 for case in found)

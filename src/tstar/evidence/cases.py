@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.fitting.runs import CONDITION
+from tstar.fitting.runs import CONDITION, plain_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +64,10 @@ def cases(runs: pd.DataFrame, norm: str | None = "batch", method: str = "fixed")
     # Runs that diverged have fewer steps than they were asked for: they join those that ended.
     kept = kept.assign(steps=_planned_steps(kept, names))
     for key, group in kept.groupby(names, dropna=False, sort=True):
-        facts = {name: _plain(value) for name, value in zip(names, key, strict=True)}
-        facts |= {name: _plain(group[name].iloc[0]) for name in ("csg", "domain") if name in group}
+        facts = {name: plain_value(value) for name, value in zip(names, key, strict=True)}
+        facts |= {
+            name: plain_value(group[name].iloc[0]) for name in ("csg", "domain") if name in group
+        }
         case = _case(facts, group)
         if case is not None:
             found.append(case)
@@ -103,9 +105,3 @@ def _planned_steps(runs: pd.DataFrame, names: list[str]) -> pd.Series:
     ended = runs["steps"].where(runs["status"] == "done").astype("float64")
     single = ended.groupby([runs[name] for name in others], dropna=False).transform("max")
     return ended.fillna(single).fillna(runs["steps"].astype("float64"))
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if value is None or value != value else value

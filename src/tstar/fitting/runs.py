@@ -129,7 +129,7 @@ def listed(found: Sequence[Condition], limit: int = 8) -> str:
 
 
 def _condition(facts: dict[str, Any], group: pd.DataFrame, column: str) -> Condition:
-    facts = {name: _plain(value) for name, value in facts.items()}
+    facts = {name: plain_value(value) for name, value in facts.items()}
     accuracy = _accuracies(facts, group, column)
     temperature = group["temperature"].to_numpy(dtype=float)
     levels = np.unique(temperature)
@@ -235,7 +235,7 @@ def _what_is_there(runs: pd.DataFrame) -> str:
     return ("the runs have " + "; ".join(seen) + ".") if seen else "there are no runs."
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A NumPy scalar as Python's, a missing value as ``None``."""
     if hasattr(value, "item"):
         value = value.item()
