@@ -253,3 +253,24 @@ def test_merging_prefers_results_and_reports_differences(tmp_path, specs):
     with pytest.raises(TstarError, match="does not exist"):
         merge([tmp_path / "none.db"], tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_store_comes_back_from_its_export(path, specs, tmp_path, ending):
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:3]):
+            finish(store, spec, accuracy=0.1 + number / 3)
+        export(store, tmp_path / f"runs{ending}")
+        kept = {row["key"]: row for row in store.rows()}
+    done = merge([tmp_path / f"runs{ending}"], tmp_path / "back.db")
+    assert done.added == 3
+    with Store(tmp_path / "back.db") as back:
+        for spec in specs[:3]:
+            assert not back.claim(spec)  # a sweep has nothing left to do here
+        for row in back.rows():
+            same = ("status", "spec", "test_accuracy", "seed", "curves", "attempts", "lr")
+            assert {n: row[n] for n in same} == {n: kept[row["key"]][n] for n in same}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TstarError, match="no column key or spec"):
+        merge([tmp_path / "other.csv"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()

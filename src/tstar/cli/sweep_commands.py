@@ -251,7 +251,7 @@ def export_runs(
 
 @runs.command("merge")
 def merge_runs(
-    sources: Annotated[list[Path], typer.Argument(help="Stores to merge.")],
+    sources: Annotated[list[Path], typer.Argument(help="Stores or exports to merge.")],
     into: Annotated[Path, typer.Option(help="The store to merge into; made if it does not exist.")],
 ) -> None:
     """Bring the runs of several stores into one.

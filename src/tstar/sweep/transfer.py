@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CLAIM = ("claim", "heartbeat", "pid")
 EXPORTED = tuple(name for name in COLUMNS if name not in _CLAIM)
+_EXPORTS = (".parquet", ".csv")
 _KINDS = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64"}
 
 
@@ -39,7 +40,7 @@ def load_runs(path: str | Path) -> pd.DataFrame:
 def export(store: Store, path: str | Path) -> int:
     """Write every finished run to ``.parquet`` or ``.csv``; the number of rows."""
     path = Path(path)
-    if path.suffix not in (".parquet", ".csv"):
+    if path.suffix not in _EXPORTS:
         raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")
     part = path.with_name(path.name + ".part")
     try:
@@ -83,13 +84,18 @@ class Merged:
 
 
 def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
-    """Bring the finished and failed runs of several stores into one; what it has and is final stays."""
+    """Bring the finished and failed runs of several stores into one; what it has and is final stays.
+
+    A source may also be an export (``.parquet``, ``.csv``): a sweep then goes on from it. Exports hold
+    no teachers' weights, so teachers are trained again.
+    """
     added = replaced = kept = 0
     differing = []
     paths = [Path(source) for source in sources]
     if any(path.resolve() == Path(into).resolve() for path in paths):
         raise TstarError(f"A store must not be merged into itself, got {str(into)!r} twice.")
-    opened = [Store(path) for path in paths]  # all of them exist, before anything is written
+    # All of them exist and can be read, before anything is written.
+    opened = [_Export(path) if path.suffix in _EXPORTS else Store(path) for path in paths]
     with Store(into, create=True) as target:
         for source in opened:
             for row in source.rows():
@@ -110,6 +116,32 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
                 added, replaced = added + (have is None), replaced + (have is not None)
             source.close()
     return Merged(added, replaced, kept, tuple(differing))
+
+
+class _Export:
+    """An exported file with what a merge asks of a store."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise TstarError(f"The export {str(path)!r} does not exist.")
+        table = load_runs(path)
+        if "key" not in table.columns or "spec" not in table.columns:
+            raise TstarError(
+                f"{str(path)!r} must be an export of tstar runs export, but it has no column key or spec."
+            )
+        self._path = path
+        self._table = table.astype(object).where(table.notna(), None)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        names = [str(name) for name in self._table.columns]
+        for values in self._table.itertuples(index=False, name=None):
+            yield dict(zip(names, values, strict=True))
+
+    def weights_path(self, key: str) -> Path:
+        return self._path.with_name(self._path.name + ".weights") / f"{key}.pt"
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def _differ(a: dict[str, Any], b: dict[str, Any]) -> bool:
