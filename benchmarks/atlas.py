@@ -58,31 +58,23 @@ def chosen(found: list[Case], **facts: object) -> list[Case]:
 
 
 def rules_tables(found: list[Case]) -> dict[str, pd.DataFrame]:
-    """Every rule on all conditions, on the core, and on each other way of training."""
-    table = scores(found)
+    """Every rule on all conditions, on the core, and on each way of training."""
     parts = {"all": found, "core": chosen(found, **CORE)}
     for case in found:
-        f = case.facts
-        parts.setdefault(
-            f"{f['scenario']} {f['optimizer']} lr={f['lr']:g} steps={f['steps']:g}", []
-        )
-    for name in parts:
-        if name not in ("all", "core"):
-            parts[name] = [
-                c
-                for c in found
-                if name
-                == f"{c.facts['scenario']} {c.facts['optimizer']} lr={c.facts['lr']:g} steps={c.facts['steps']:g}"
-            ]
+        parts.setdefault(way(case), []).append(case)
     rows = []
     for name, members in parts.items():
-        if not members:
-            continue
-        part = compare(scores(members))
         lost, count = noise(members)
+        part = compare(scores(members)).assign(noise=lost, noise_conditions=count)
         part.insert(0, "part", name)
-        rows.append(part.assign(noise=lost, noise_conditions=count))
-    return {"conditions": table, "rules": pd.concat(rows, ignore_index=True)}
+        rows.append(part)
+    return {"conditions": scores(found), "rules": pd.concat(rows, ignore_index=True)}
+
+
+def way(case: Case) -> str:
+    """The way of training, in words."""
+    f = case.facts
+    return f"{f['scenario']} {f['optimizer']} lr={f['lr']:g} steps={f['steps']:g}"
 
 
 def exponents_table(found: list[Case]) -> pd.DataFrame:

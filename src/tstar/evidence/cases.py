@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.fitting.runs import CONDITION, plain_value
+from tstar.fitting.runs import CONDITION, accuracies, plain_value, planned_lengths, select
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,13 +56,9 @@ class Case:
 
 def cases(runs: pd.DataFrame, norm: str | None = "batch", method: str = "fixed") -> list[Case]:
     """The conditions that have a grid of temperatures, each with the seeds that have all of it."""
-    kept = runs[(runs["method"] == method) & runs["status"].isin(("done", "diverged"))]
-    if norm is not None:
-        kept = kept[kept["norm"] == norm]
+    kept = planned_lengths(select(runs, norm=norm, method=method))
     names = [name for name in CONDITION if name in kept.columns and name not in _NO_PART]
     found = []
-    # Runs that diverged have fewer steps than they were asked for: they join those that ended.
-    kept = kept.assign(steps=_planned_steps(kept, names))
     for key, group in kept.groupby(names, dropna=False, sort=True):
         facts = {name: plain_value(value) for name, value in zip(names, key, strict=True)}
         facts |= {
@@ -78,30 +74,18 @@ def _case(facts: dict[str, Any], group: pd.DataFrame) -> Case | None:
     grid = np.unique(group["temperature"].to_numpy(dtype=float))
     if len(grid) < LEAST_TEMPERATURES:
         return None
-    rows = list(_rows(group, grid, 1 / float(facts["num_classes"])))
+    rows = list(_rows(facts, group, len(grid)))
     if not rows:
         return None
     val, test = (np.array(part) for part in zip(*rows, strict=True))
     return Case(facts, grid, val, test)
 
 
-def _rows(group: pd.DataFrame, grid: Array, chance: float) -> Iterator[tuple[Array, Array]]:
+def _rows(
+    facts: dict[str, Any], group: pd.DataFrame, temperatures: int
+) -> Iterator[tuple[Array, Array]]:
     """Validation and test accuracy over the grid, for each seed that has all of it."""
     for _, runs in group.groupby("seed"):
         runs = runs.drop_duplicates("temperature").sort_values("temperature")
-        if len(runs) < len(grid):
-            continue
-        diverged = (runs["status"] == "diverged").to_numpy()
-        both = [runs[f"{part}_accuracy"].to_numpy(dtype=float) for part in ("val", "test")]
-        yield (
-            np.where(diverged, chance, both[0]),
-            np.where(diverged, chance, both[1]),
-        )
-
-
-def _planned_steps(runs: pd.DataFrame, names: list[str]) -> pd.Series:
-    """The steps asked for: of a diverged run, those of the runs beside it."""
-    others = [name for name in names if name != "steps"]
-    ended = runs["steps"].where(runs["status"] == "done").astype("float64")
-    single = ended.groupby([runs[name] for name in others], dropna=False).transform("max")
-    return ended.fillna(single).fillna(runs["steps"].astype("float64"))
+        if len(runs) == temperatures:
+            yield accuracies(facts, runs, "val_accuracy"), accuracies(facts, runs, "test_accuracy")

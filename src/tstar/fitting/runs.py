@@ -106,7 +106,7 @@ def conditions(
     norm before the output layer (``None``: all); ``method`` keeps one method's.
     """
     column = _metric_column(runs, metric)
-    kept = _planned_lengths(_select(runs, norm=norm, method=method))
+    kept = planned_lengths(select(runs, norm=norm, method=method))
     if kept.empty:
         raise TstarError(
             f"At least one finished run must be there, got none of {len(runs)} with status in "
@@ -130,7 +130,7 @@ def listed(found: Sequence[Condition], limit: int = 8) -> str:
 
 def _condition(facts: dict[str, Any], group: pd.DataFrame, column: str) -> Condition:
     facts = {name: plain_value(value) for name, value in facts.items()}
-    accuracy = _accuracies(facts, group, column)
+    accuracy = accuracies(facts, group, column)
     temperature = group["temperature"].to_numpy(dtype=float)
     levels = np.unique(temperature)
     return Condition(
@@ -144,7 +144,7 @@ def _condition(facts: dict[str, Any], group: pd.DataFrame, column: str) -> Condi
     )
 
 
-def _accuracies(facts: dict[str, Any], group: pd.DataFrame, column: str) -> NDArray[np.float64]:
+def accuracies(facts: dict[str, Any], group: pd.DataFrame, column: str) -> NDArray[np.float64]:
     """Accuracy of each run as a fraction, diverged runs at chance."""
     values: NDArray[np.float64] = group[column].to_numpy(dtype=float).copy()
     if "status" in group:
@@ -170,7 +170,7 @@ def _accuracies(facts: dict[str, Any], group: pd.DataFrame, column: str) -> NDAr
     return values
 
 
-def _select(runs: pd.DataFrame, *, norm: str | None, method: str | None) -> pd.DataFrame:
+def select(runs: pd.DataFrame, *, norm: str | None, method: str | None) -> pd.DataFrame:
     for name in ("dataset", "temperature"):
         if name not in runs.columns:
             raise TstarError(
@@ -193,7 +193,7 @@ def _select(runs: pd.DataFrame, *, norm: str | None, method: str | None) -> pd.D
     return kept
 
 
-def _planned_lengths(runs: pd.DataFrame) -> pd.DataFrame:
+def planned_lengths(runs: pd.DataFrame) -> pd.DataFrame:
     """Diverged runs with the epochs and steps of the finished runs beside them.
 
     A store holds the length that was really trained; a run that diverged early belongs to the

@@ -6,12 +6,12 @@ import json
 import traceback
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
-from tstar.sweep.spec import Spec
+from tstar.sweep.spec import Spec, outside_root
 
 if TYPE_CHECKING:
     from torch import nn
@@ -304,13 +304,9 @@ def _root(root: str | None) -> Path:
 
 
 def _below_root(what: str, name: str) -> None:
-    """A study must mean the same on every machine."""
-    absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()
-    if absolute or ".." in PurePosixPath(name).parts:
-        raise TstarError(
-            f"{what} must be a name or a path below the data root, got {name!r}; give the folder with "
-            "--data-root or TSTAR_DATA."
-        )
+    problem = outside_root(what, name)
+    if problem:
+        raise TstarError(problem)
 
 
 _checksums: dict[int, tuple[Any, str]] = {}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tstar.errors import TstarError, unknown
@@ -16,6 +17,17 @@ PROTOCOL = 1
 NORMS = ("batch", "none")
 SCENARIOS = ("scratch", "finetune")
 CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
+
+
+def outside_root(field: str, value: str) -> str | None:
+    """What is wrong with a machine's own path: a study must mean the same on every machine."""
+    absolute = PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute()
+    if not absolute and ".." not in PurePosixPath(value).parts:
+        return None
+    return (
+        f"{field} must be a name or a path below the data root, got {value!r}; "
+        "give the folder with --data-root or TSTAR_DATA."
+    )
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.sweep.spec import CONFIG_FIELDS, Spec
+from tstar.sweep.spec import CONFIG_FIELDS, Spec, outside_root
 from tstar.training.config import Config
 
 _SPEC_FIELDS = tuple(
@@ -176,12 +176,7 @@ def _problem(field: str, value: object) -> str | None:
     ):
         return f"{field} must be at least 1, got {value!r}."
     if field in ("dataset", "weights") and isinstance(value, str):
-        absolute = PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute()
-        if absolute or ".." in PurePosixPath(value).parts:
-            return (
-                f"{field} must be a name or a path below the data root, got {value!r}; "
-                "give the folder with --data-root or TSTAR_DATA."
-            )
+        return outside_root(field, value)
     return None
 
 
