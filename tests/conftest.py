@@ -8,7 +8,29 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("tstar", deadline=None)
 settings.load_profile("tstar")
+
+
+@pytest.fixture
+def save_tokenizer() -> Callable[[Path, Sequence[str]], None]:
+    """Writes a tokenizer of one token a word, numbered as the words are; [PAD] and [UNK] among them."""
+
+    def save(folder: Path, words: Sequence[str]) -> None:
+        import tokenizers
+        import transformers
+
+        model = tokenizers.models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[UNK]")
+        raw = tokenizers.Tokenizer(model)
+        raw.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        transformers.PreTrainedTokenizerFast(
+            tokenizer_object=raw, pad_token="[PAD]", unk_token="[UNK]"
+        ).save_pretrained(folder)
+
+    return save

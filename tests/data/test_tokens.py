@@ -1,5 +1,6 @@
 """Texts as token ids, with a tokenizer that the tests make."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ pytest.importorskip("sklearn")
 pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-import tokenizers
 import transformers
 
 from tstar import TstarError
@@ -22,16 +22,16 @@ WORDS = ["[PAD]", "[UNK]", "red", "blue", "car", "cat", "dog"]
 LINES = ["red car", "dog", "blue blue cat dog red", "unheard car"]
 
 
-def write_model(folder: Path, padding: int | None = 0) -> Path:
-    """A configuration and a tokenizer: one token a word, numbered as in ``WORDS``."""
-    transformers.BertConfig(vocab_size=len(WORDS), pad_token_id=padding).save_pretrained(folder)
-    model = tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
-    raw = tokenizers.Tokenizer(model)
-    raw.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=raw, pad_token="[PAD]", unk_token="[UNK]"
-    ).save_pretrained(folder)
-    return folder
+@pytest.fixture
+def write_model(save_tokenizer: Callable[..., None]) -> Callable[..., Path]:
+    """Writes a configuration and a tokenizer: one token a word, numbered as in ``WORDS``."""
+
+    def write(folder: Path, padding: int | None = 0) -> Path:
+        transformers.BertConfig(vocab_size=len(WORDS), pad_token_id=padding).save_pretrained(folder)
+        save_tokenizer(folder, WORDS)
+        return folder
+
+    return write
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def data(tmp_path: Path) -> DataSet:
     return load("toy", root=tmp_path)
 
 
-def test_ids_of_the_models_tokenizer(tmp_path: Path, data: DataSet) -> None:
+def test_ids_of_the_models_tokenizer(
+    tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
+) -> None:
     tokens = tokenise(data, str(write_model(tmp_path / "model")))
     expected = [[2, 4, 0, 0, 0], [6, 0, 0, 0, 0], [3, 3, 5, 6, 2], [1, 4, 0, 0, 0]]
     assert tokens.domain == "tokens"
@@ -51,17 +53,23 @@ def test_ids_of_the_models_tokenizer(tmp_path: Path, data: DataSet) -> None:
     assert tokens.classes == data.classes
 
 
-def test_long_texts_are_cut(tmp_path: Path, data: DataSet) -> None:
+def test_long_texts_are_cut(
+    tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
+) -> None:
     tokens = tokenise(data, str(write_model(tmp_path / "model")), limit=3)
     assert tokens.x_train.tolist() == [[2, 4, 0], [6, 0, 0], [3, 3, 5], [1, 4, 0]]
 
 
-def test_the_padding_is_the_configurations(tmp_path: Path, data: DataSet) -> None:
+def test_the_padding_is_the_configurations(
+    tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
+) -> None:
     tokens = tokenise(data, str(write_model(tmp_path / "model", padding=1)))
     assert tokens.x_train[1].tolist() == [6, 1, 1, 1, 1]
 
 
-def test_ids_reach_the_model_unchanged(tmp_path: Path, data: DataSet) -> None:
+def test_ids_reach_the_model_unchanged(
+    tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
+) -> None:
     tokens = tokenise(data, str(write_model(tmp_path / "model")))
     parts = make_parts(tokens, Config(val_fraction=0), seed=0)
     generator = torch.Generator().manual_seed(0)
@@ -83,7 +91,7 @@ def test_texts_stay_with_their_samples(data: DataSet) -> None:
     assert swapped.texts == data.texts
 
 
-def test_refused(tmp_path: Path, data: DataSet) -> None:
+def test_refused(tmp_path: Path, data: DataSet, write_model: Callable[..., Path]) -> None:
     with pytest.raises(TstarError, match="must name a padding token"):
         tokenise(data, str(write_model(tmp_path / "model", padding=None)))
     with pytest.raises(TstarError, match="must hold texts to be tokenised"):

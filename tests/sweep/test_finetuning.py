@@ -1,5 +1,6 @@
 """Fine-tuning in a sweep: a transformer on texts, from a folder below the data root, and joined sets."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,6 @@ pytest.importorskip("sklearn")
 pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
 
-import tokenizers
 import transformers
 
 from tstar.errors import TstarError
@@ -40,7 +40,7 @@ temperature = 2
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
     """Texts of two classes that only the order of the letters tells apart, and a tiny BERT."""
     rng = np.random.default_rng(0)
     for part, count in (("train", 60), ("test", 20)):
@@ -61,12 +61,7 @@ def root(tmp_path: Path) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         transformers.BertModel(config).save_pretrained(folder)
-    model = tokenizers.models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]")
-    raw = tokenizers.Tokenizer(model)
-    raw.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=raw, pad_token="[PAD]", unk_token="[UNK]"
-    ).save_pretrained(folder)
+    save_tokenizer(folder, WORDS)
     return tmp_path
 
 
