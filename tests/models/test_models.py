@@ -14,6 +14,7 @@ from tstar.models.pyramidnet import pyramid_channels
 
 CONVOLUTIONAL = [name for name in names() if name != "mlp"]
 IMAGE = ["resnet10", "vgg9", "pyramidnet10"]
+PATCHES = ["vit4", "convnext4"]
 
 
 def example(name: str, size: int = 16, batch: int = 2) -> tuple[torch.Tensor, int]:
@@ -37,7 +38,7 @@ def test_the_classifier_gets_exactly_m_features(name: str, features: int) -> Non
 
 
 @pytest.mark.parametrize("size", [8, 16, 32, 64, 96])
-@pytest.mark.parametrize("name", IMAGE)
+@pytest.mark.parametrize("name", [*IMAGE, *PATCHES])
 def test_images_of_every_size_of_the_paper(name: str, size: int) -> None:
     model = build(name, 3, num_features=16, seed=0)
     out = model(example(name, size)[0])
@@ -165,6 +166,23 @@ def test_pyramid_shortcut_pads_with_zero_channels() -> None:
     means = x.view(2, 3, 2, 2, 2, 2).mean((3, 5))
     assert torch.allclose(out[:, :3], means)
     assert torch.equal(out[:, 3:], torch.zeros(2, 2, 2, 2))
+
+
+def test_attention_mixes_pixels_and_heads_as_the_reference_does() -> None:
+    """The block's attention against nn.MultiheadAttention with the same weights."""
+    from tstar.models.vit import Attention, head_count
+
+    assert [head_count(width) for width in (1, 7, 16, 32, 48, 64)] == [1, 1, 1, 2, 3, 4]
+    block = Attention(32).eval()
+    nn.init.zeros_(block.mlp[2].weight)  # type: ignore[arg-type]
+    reference = nn.MultiheadAttention(32, 2, bias=False, batch_first=True).eval()
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(block.qkv.weight.flatten(1))  # type: ignore[union-attr, operator]
+        reference.out_proj.weight.copy_(block.out.weight.flatten(1))  # type: ignore[operator]
+    x = torch.randn(2, 32, 3, 5, generator=torch.Generator().manual_seed(0))
+    tokens = block.norm1(x).flatten(2).transpose(1, 2)
+    mixed = reference(tokens, tokens, tokens, need_weights=False)[0]
+    assert torch.allclose(block(x), x + mixed.transpose(1, 2).reshape(x.shape), atol=1e-5)
 
 
 def test_unknown_names_and_numbers() -> None:

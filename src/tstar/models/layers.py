@@ -42,6 +42,13 @@ def norm(nd: int, channels: int) -> nn.Module:
     return _NORM[nd](channels)
 
 
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalisation over the channels of N×C×H×W, at every pixel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
 def max_pool(nd: int) -> nn.Module:
     """Halve the size. ``ceil_mode`` leaves a map of one pixel as it is, so that 8×8 inputs work."""
     return nn.MaxPool2d(2, ceil_mode=True) if nd == 2 else nn.MaxPool1d(2, ceil_mode=True)

@@ -8,11 +8,13 @@ from functools import partial
 from torch import nn
 
 from tstar.errors import TstarError, unknown
+from tstar.models.convnext import convnext4
 from tstar.models.layers import Network, global_pool, own_random_numbers
 from tstar.models.mlp import mlp
 from tstar.models.pyramidnet import pyramidnet10
 from tstar.models.resnet import resnet10
 from tstar.models.vgg import vgg9
+from tstar.models.vit import vit4
 
 DEFAULT_FEATURES = 512  # M of the networks at full width
 
@@ -20,6 +22,10 @@ _CONVOLUTIONAL: dict[str, Callable[[int, int, int], nn.Module]] = {
     "resnet10": resnet10,
     "vgg9": vgg9,
     "pyramidnet10": pyramidnet10,
+}
+_IMAGES_ONLY: dict[str, Callable[[int, int, int], nn.Module]] = {
+    "vit4": vit4,
+    "convnext4": convnext4,
 }
 _LIBRARIES = ("torchvision", "timm", "transformers")
 
@@ -35,7 +41,10 @@ def _perceptron(inputs: int, m: int, k: int) -> nn.Module:
 
 
 OWN: dict[str, Callable[[int, int, int], nn.Module]] = {
-    **{name: partial(_convolutional, trunk, 2) for name, trunk in _CONVOLUTIONAL.items()},
+    **{
+        name: partial(_convolutional, trunk, 2)
+        for name, trunk in {**_CONVOLUTIONAL, **_IMAGES_ONLY}.items()
+    },
     **{f"{name}-1d": partial(_convolutional, trunk, 1) for name, trunk in _CONVOLUTIONAL.items()},
     "mlp": _perceptron,
 }

@@ -1,0 +1,60 @@
+"""A small vision transformer: patches of four pixels, four blocks of attention of width M."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tstar.models.layers import ChannelNorm, conv1
+
+_PATCH = 4
+_BLOCKS = 4
+_HEAD_WIDTH = 16  # channels of an attention head, as near as M allows
+
+
+def vit4(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
+    """The trunk: patches, positions from a depthwise convolution, pre-norm blocks, a last norm.
+
+    Positions come from a 3×3 depthwise convolution (Chu et al. 2021, "Conditional Positional
+    Encodings"), so that images of any size are taken.
+    """
+    patches = nn.Conv2d(in_channels, num_features, _PATCH, stride=_PATCH, bias=False)
+    blocks = [Attention(num_features) for _ in range(_BLOCKS)]
+    return nn.Sequential(patches, Positions(num_features), *blocks, ChannelNorm(num_features))
+
+
+class Positions(nn.Module):
+    """x + depthwise 3×3 convolution of x: the zeros at the border tell where one is."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, groups=width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.conv(x)
+
+
+class Attention(nn.Module):
+    """x + attention(norm(x)), then x + mlp(norm(x)), on maps N×M×H×W (Dosovitskiy et al. 2021)."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.heads = head_count(width)
+        self.norm1, self.norm2 = ChannelNorm(width), ChannelNorm(width)
+        self.qkv = conv1(2, width, 3 * width)
+        self.out = conv1(2, width, width)
+        self.mlp = nn.Sequential(conv1(2, width, 2 * width), nn.GELU(), conv1(2, 2 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        # N×3M×H×W → 3×N×heads×(H·W)×(M/heads)
+        parts = self.qkv(self.norm1(x)).flatten(2).unflatten(1, (3, self.heads, -1))
+        q, k, v = parts.permute(1, 0, 2, 4, 3).unbind(0)
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(2, 3).reshape(x.shape)
+        x = x + self.out(mixed)
+        out: Tensor = x + self.mlp(self.norm2(x))
+        return out
+
+
+def head_count(width: int) -> int:
+    """The most heads that divide M, none narrower than 16 channels."""
+    return max(h for h in range(1, max(1, width // _HEAD_WIDTH) + 1) if width % h == 0)
