@@ -92,27 +92,61 @@ def test_the_papers_own_way_of_training_raises_no_alarm():
     assert not any(n.severity in ("warning", "caution") for n in advice.notices)
 
 
-def test_a_small_budget_is_a_warning():
+def test_a_small_budget_lowers_the_temperature_or_is_a_warning():
     net = model()
-    advice = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930)
-    assert ("warning", "small-budget") in codes(advice)
-    assert advice.warnings
+    aware = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930)
+    assert aware.temperature == tstar.temperature(64, 10, lr=0.01, optimizer="sgd", steps=930)
+    assert aware.temperature < 2 < tstar.temperature(64, 10)
+    assert ("note", "budget") in codes(aware)
+    assert "it decides" in str(aware)
+    assert "it decides" in aware._repr_html_()
+    named = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930, variant="cn")
+    assert named.temperature == tstar.temperature(64, 10)
+    assert ("warning", "small-budget") in codes(named)
+    assert named.warnings
     assert ("caution", "small-budget") in codes(
-        tstar.recommend(net, optimizer=sgd(net, 0.1), steps=930)
+        tstar.recommend(net, optimizer=sgd(net, 0.1), steps=930, variant="cn")
     )
-    fine = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=3_720)
+    fine = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=3_720, variant="cn")
     assert "small-budget" not in {code for _, code in codes(fine)}
+
+
+def test_with_a_long_training_the_papers_temperature_stays():
+    net = model()
+    advice = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=78_000)
+    assert advice.temperature == tstar.temperature(64, 10)
+    assert "there is room for it" in str(advice)
+    assert not advice.warnings
+
+
+def test_momentum_is_read_from_the_optimiser():
+    net = model()
+    plain = torch.optim.SGD(net.parameters(), lr=0.1)
+    heavy = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930)
+    assert float(tstar.recommend(net, optimizer=plain, steps=930)) == pytest.approx(float(heavy))
+
+
+def test_budgets_that_were_not_measured_are_flagged():
+    net = model()
+    tiny = tstar.recommend(net, optimizer=("adamw", 1e-6), steps=10)
+    assert ("caution", "small-budget") in codes(tiny)
+    assert tiny.temperature == 0.25
+    assert ("caution", "other-optimizer") in codes(
+        tstar.recommend(net, optimizer=("lion", 1e-4), steps=500)
+    )
 
 
 def test_what_else_a_careful_colleague_would_say():
     net = model()
-    adam = tstar.recommend(net, optimizer=torch.optim.AdamW(net.parameters(), lr=1e-3), steps=500)
+    adam = tstar.recommend(
+        net, optimizer=torch.optim.AdamW(net.parameters(), lr=1e-3), steps=500, variant="cn"
+    )
     assert {("caution", "other-optimizer"), ("caution", "few-steps")} <= codes(adam)
     assert ("caution", "other-lr") in codes(
-        tstar.recommend(net, optimizer=("sgd", 0.01), steps=50_000)
+        tstar.recommend(net, optimizer=("sgd", 0.01), steps=50_000, variant="cn")
     )
     assert ("note", "other-lr") in codes(
-        tstar.recommend(net, optimizer=("SGD", 0.01), steps=50_000, scenario="finetune")
+        tstar.recommend(net, optimizer=("SGD", 0.01), variant="cn", scenario="finetune")
     )
     assert ("caution", "label-smoothing") in codes(tstar.recommend(net, label_smoothing=0.1))
     assert ("caution", "few-classes") in codes(tstar.recommend(model(64, 2)))
@@ -141,8 +175,8 @@ def test_the_initial_rate_of_a_warm_up_counts():
     net = model()
     optimizer = sgd(net, 0.1)
     torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.01)
-    advice = tstar.recommend(net, optimizer=optimizer, steps=50_000)
-    assert "other-lr" not in {code for _, code in codes(advice)}
+    advice = tstar.recommend(net, optimizer=optimizer, steps=300)
+    assert float(advice) == float(tstar.recommend(net, optimizer=sgd(net, 0.1), steps=300))
 
 
 def test_nothing_is_touched():

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from tstar.budget import MOMENTUM, family
 from tstar.cautions import Notice, Plan, notices, read_optimizer
 from tstar.coefficients import Coefficients, get
 from tstar.errors import TstarError, unknown
@@ -51,6 +52,8 @@ class Recommendation:
     def __str__(self) -> str:
         lines = [f"Train at T = {self.temperature:.4g}   ({self._facts()})"]
         lines += [f"  {term.expression:<30}{term.value:>+10.4f}" for term in self.explanation.terms]
+        if self.explanation.limit is not None:
+            lines.append(f"  budget: {self.explanation.limit_text()}")
         lines.append(f"  {self.reason}")
         lines += [f"  {notice.severity}: {notice.message}" for notice in self.notices]
         return "\n".join(lines)
@@ -68,18 +71,21 @@ class Recommendation:
         terms = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
         for term in self.explanation.terms:
             terms.add_row(f"  {term.expression}", f"{term.value:+.4f}")
+        limit = [f"  budget: {text}"] if (text := self.explanation.limit_text()) else []
         colours = {"warning": "bold red", "caution": "yellow", "note": "dim"}
         lines = [
             f"[{colours[n.severity]}]{n.severity}[/] {escape(n.message)}" for n in self.notices
         ]
         title = f"[bold]Train at T = {self.temperature:.4g}[/]   [dim]{escape(self._facts())}[/]"
-        return Group(title, terms, f"[dim]{escape(self.reason)}[/]", *lines)
+        return Group(title, terms, *limit, f"[dim]{escape(self.reason)}[/]", *lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(t.expression)}</td><td style='text-align:right'>{t.value:+.4f}</td></tr>"
             for t in self.explanation.terms
         )
+        text = self.explanation.limit_text()
+        limit = f"<p>budget: {html.escape(text)}</p>" if text else ""
         colours = {"warning": "#b3261e", "caution": "#8a5a00", "note": "inherit"}
         items = "".join(
             f"<li style='color:{colours[n.severity]}'><b>{n.severity}</b> {html.escape(n.message)}</li>"
@@ -87,7 +93,7 @@ class Recommendation:
         )
         return (
             f"<div><b>Train at T = {self.temperature:.4g}</b> ({html.escape(self._facts())})"
-            f"<table>{rows}</table><p>{html.escape(self.reason)}</p><ul>{items}</ul></div>"
+            f"<table>{rows}</table>{limit}<p>{html.escape(self.reason)}</p><ul>{items}</ul></div>"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,11 +133,12 @@ def recommend(
     Args:
         model: the classifier; M and K are read from its output layer.
         data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels; gives
-            the difficulty.
+            the difficulty, which the paper's csg and csgcn use.
         num_classes: K, where the model's output layer will be replaced later.
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
-        optimizer: a torch optimiser, a name, or a pair such as ``("sgd", 0.1)``.
+        optimizer: a torch optimiser, a name, or a pair such as ``("sgd", 0.1)``. With a learning rate and with
+            ``steps``, and no variant named, T is no hotter than this training can learn at (:mod:`tstar.budget`).
         steps: the planned number of optimiser steps.
         label_smoothing: the smoothing in the loss.
         scenario: ``"scratch"`` or ``"finetune"``.
@@ -157,6 +164,16 @@ def recommend(
             found.num_features, K, difficulty, variant=variant, coefficients=coefficients
         )
         reason = f"Coefficients of your own: {result.coefficients.provenance.source}."
+    elif variant is None and lr is not None and steps is not None and family(name or ""):
+        result = explain(
+            found.num_features,
+            K,
+            lr=lr,
+            optimizer=name,
+            steps=steps,
+            momentum=MOMENTUM if momentum is None else momentum,
+        )
+        reason = _AWARE
     else:
         variant, reason = (
             (variant, "The variant you asked for.")
@@ -185,6 +202,13 @@ def recommend(
         explanation=result,
         notices=(*extra, *notices(result, int(K), plan)),
     )
+
+
+# The evidence is results/budget/README.md.
+_AWARE = (
+    "The paper's T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on the atlas of "
+    "training runs."
+)
 
 
 def choose_variant(csg: float | None, scenario: str) -> tuple[str, str]:

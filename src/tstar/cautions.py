@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tstar.errors import TstarError
-from tstar.formula import Explanation
+from tstar.formula import Explanation, Limit
 
 Severity = Literal["warning", "caution", "note"]
 
@@ -93,27 +93,10 @@ def _range(result: Explanation) -> Iterator[Notice]:
 
 
 def _training(plan: Plan, result: Explanation) -> Iterator[Notice]:
-    yield from _optimizer(plan)
-    if plan.lr is not None and plan.optimizer == "sgd" and plan.steps is not None:
-        yield from _budget(plan.lr * plan.steps, result)
-    elif plan.steps is not None and plan.steps < _FITTED_STEPS:
-        yield Notice(
-            "caution",
-            "few-steps",
-            f"{plan.steps:,} steps are fewer than the {_FITTED_STEPS:,} to 150,000 of the fit; the best T falls with the "
-            "number of steps. Check with tstar.check, or stay near T = 1.",
-        )
-    if (
-        plan.optimizer is None
-        or (plan.optimizer == "sgd" and plan.lr is None)
-        or plan.steps is None
-    ):
-        yield Notice(
-            "note",
-            "unknown-training",
-            "Pass optimizer=… and steps=… to learn whether the formula fits your way of training: it was fitted "
-            "with SGD at lr 0.1 over 200 epochs.",
-        )
+    if result.limit is not None:
+        yield from _limited(result, result.limit)
+    else:
+        yield from _unlimited(plan, result)
     if (
         plan.attention
         and plan.lr is not None
@@ -132,6 +115,51 @@ def _training(plan: Plan, result: Explanation) -> Iterator[Notice]:
             "batch-of-one",
             "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use "
             "larger batches, or temper(..., norm='layer').",
+        )
+
+
+def _limited(result: Explanation, limit: Limit) -> Iterator[Notice]:
+    """What to say where the budget has been taken into account."""
+    assert result.coefficients.budget is not None
+    spent, bounds = limit.training.spent, result.coefficients.budget.fitted.get(limit.training.family)  # fmt: skip
+    if bounds is not None and spent < bounds[0]:
+        yield Notice(
+            "caution",
+            "small-budget",
+            f"lr·steps = {spent:.3g} is below what was measured ({bounds[0]:g} to {bounds[1]:g}): T is extrapolated. "
+            "Check with tstar.check.",
+        )
+    if limit.decides:
+        yield Notice(
+            "note",
+            "budget",
+            f"The paper's formula says {result.bound:.3g}, for training at SGD lr 0.1 over 200 epochs; yours has too few "
+            "steps, or too low a learning rate, to learn at that.",
+        )
+
+
+def _unlimited(plan: Plan, result: Explanation) -> Iterator[Notice]:
+    """What to say where the formula does not know how one trains."""
+    yield from _optimizer(plan)
+    if plan.lr is not None and plan.optimizer == "sgd" and plan.steps is not None:
+        yield from _budget(plan.lr * plan.steps, result)
+    elif plan.steps is not None and plan.steps < _FITTED_STEPS:
+        yield Notice(
+            "caution",
+            "few-steps",
+            f"{plan.steps:,} steps are fewer than the {_FITTED_STEPS:,} to 150,000 of the fit; the best T falls with the "
+            "number of steps. Check with tstar.check, or stay near T = 1.",
+        )
+    if (
+        plan.optimizer is None
+        or (plan.optimizer == "sgd" and plan.lr is None)
+        or plan.steps is None
+    ):
+        yield Notice(
+            "note",
+            "unknown-training",
+            "Pass optimizer=… (with its learning rate) and steps=… for a T that fits your way of training: the paper's "
+            "formula was fitted with SGD at lr 0.1 over 200 epochs.",
         )
 
 

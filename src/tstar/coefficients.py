@@ -1,8 +1,8 @@
 """Sets of temperature determination coefficients, each with where it comes from.
 
-A set is four numbers (α, β, γ, δ), the bounds of the clip, and its provenance. The paper's four
-sets live in ``coefficients.json`` beside this file; a fit of your own is saved and loaded in the
-same form, so that it drops in wherever the paper's do.
+A set is four numbers (α, β, γ, δ), the bounds of the clip, and its provenance; one that knows how you
+train has a budget too. The paper's four sets and ours live in ``coefficients.json`` beside this file;
+a fit of your own is saved and loaded in the same form, so that it drops in wherever the paper's do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tstar.budget import Budget
 from tstar.errors import TstarError, unknown
 
 FORMAT = 1
@@ -52,7 +53,8 @@ class Provenance:
 class Coefficients:
     """T* = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, minimum, maximum), before M, csg and K are known.
 
-    ``gamma`` (``delta``) is ``None`` in a set that makes no use of csg (of K).
+    ``gamma`` (``delta``) is ``None`` in a set that makes no use of csg (of K). With a ``budget`` T is
+    the lower of T* and what the training allows (:mod:`tstar.budget`).
     """
 
     name: str
@@ -63,6 +65,7 @@ class Coefficients:
     minimum: float = 1.0
     maximum: float = 512.0
     provenance: Provenance = Provenance()
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -85,7 +88,9 @@ class Coefficients:
 
     @property
     def variant(self) -> str:
-        """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn."""
+        """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn; or ``"budget"``."""
+        if self.budget is not None:
+            return "budget"
         return {(False, False): "base", (True, False): "csg", (False, True): "cn"}.get(
             (self.gamma is not None, self.delta is not None), "csgcn"
         )
@@ -97,6 +102,7 @@ class Coefficients:
         return {
             "name": self.name,
             **{name: value for name, value in numbers.items() if value is not None},
+            **({} if self.budget is None else {"budget": self.budget.to_dict()}),
             "provenance": {
                 "source": origin.source,
                 "fitted": _scope_to_dict(origin.fitted),
@@ -116,11 +122,10 @@ class Coefficients:
         missing = [name for name in ("name", "alpha", "beta") if name not in data]
         if missing:
             raise TstarError(f"A coefficient set needs {', '.join(missing)}; got {sorted(data)}.")
-        strange = sorted(set(data) - {"name", "format", "provenance", *_NUMBERS})
+        known = ("name", "provenance", "budget", *_NUMBERS)
+        strange = sorted(set(data) - {"format", *known})
         if strange:
-            raise unknown(
-                "field of a coefficient set", strange[0], ("name", "provenance", *_NUMBERS)
-            )
+            raise unknown("field of a coefficient set", strange[0], known)
         origin = data.get("provenance", {})
         if not isinstance(origin, Mapping):
             raise TstarError(f"provenance must be a table of fields, got {origin!r}.")
@@ -133,6 +138,7 @@ class Coefficients:
                 validated=_scope_from_dict(origin.get("validated", {})),
                 training=origin.get("training", {}),
             ),
+            budget=Budget.from_dict(data["budget"]) if data.get("budget") is not None else None,
         )
 
     @classmethod
@@ -181,8 +187,7 @@ def _scope_from_dict(data: Mapping[str, Any]) -> Scope:
 
 
 @cache
-def published() -> Mapping[str, Coefficients]:
-    """The sets that ship with the package, by name."""
+def _shipped() -> Mapping[str, Coefficients]:
     data = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     origins = data["provenance"]
     return {
@@ -193,9 +198,20 @@ def published() -> Mapping[str, Coefficients]:
     }
 
 
+@cache
+def published() -> Mapping[str, Coefficients]:
+    """The paper's four sets, by name."""
+    return {name: entry for name, entry in _shipped().items() if entry.budget is None}
+
+
 def get(name: str) -> Coefficients:
     """The set of that name among those that ship with the package."""
     try:
-        return published()[name]
+        return _shipped()[name]
     except KeyError:
-        raise unknown("variant", name, published()) from None
+        raise unknown("variant", name, _shipped()) from None
+
+
+def training_aware() -> Coefficients:
+    """The set that knows how you train: the paper's cn, and the budget measured on the atlas."""
+    return get("budget")

@@ -1,4 +1,6 @@
-r"""T* = α·sqrt(M) + β + γ·ln csg + δ·ln K, clipped. The equation's only home.
+r"""T* = α·sqrt(M) + β + γ·ln csg + δ·ln K, clipped; and no hotter than the training allows, where that is known.
+
+The first equation's only home; the second's is :mod:`tstar.budget`.
 
 Symbols (paper ↔ here): M ↔ ``num_features``, the width of the output layer's input; K (the
 paper's cn) ↔ ``num_classes``; csg ↔ ``csg``, the cumulative spectral gradient of the data set.
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsFloat
 
+from tstar import budget
+from tstar.budget import MOMENTUM, Training
 from tstar.coefficients import Coefficients, get
 from tstar.errors import TstarError
 
@@ -47,14 +51,25 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """The highest T that the training allows, how it reads, and whether it is lower than T*."""
+
+    expression: str
+    value: float
+    decides: bool
+    training: Training
+
+
+@dataclass(frozen=True)
 class Explanation:
-    """T* with its reasons: the terms one by one, what the clip did, and every flag."""
+    """T with its reasons: the terms of T* one by one, what the clip did, the budget's limit, and every flag."""
 
     temperature: float
     unclipped: float
     terms: tuple[Term, ...]
     flags: tuple[Flag, ...]
     coefficients: Coefficients
+    limit: Limit | None = None
 
     @property
     def variant(self) -> str:
@@ -67,6 +82,23 @@ class Explanation:
             return "minimum"
         return "maximum" if self.unclipped > self.coefficients.maximum else None
 
+    @property
+    def bound(self) -> float:
+        """T* after the clip, before the budget."""
+        c = self.coefficients
+        return min(max(self.unclipped, float(c.minimum)), float(c.maximum))
+
+    def limit_text(self) -> str:
+        """The budget's limit in words; empty without one."""
+        if self.limit is None:
+            return ""
+        text = f"{self.limit.expression} = {self.limit.value:.4g}"
+        if not self.limit.decides:
+            return f"{text}, higher than T*: there is room for it"
+        if self.temperature > self.limit.value:
+            return f"{text}; {self.temperature:g} is the lowest that was tried"
+        return f"{text}, lower than T*: it decides"
+
     def __float__(self) -> float:
         return self.temperature
 
@@ -75,8 +107,10 @@ class Explanation:
         lines += [f"  {term.expression:<28}{term.value:>+10.4f}" for term in self.terms]
         if self.clipped:
             lines.append(
-                f"  {self.unclipped:.4g} was clipped to the {self.clipped}, {self.temperature:g}"
+                f"  {self.unclipped:.4g} was clipped to the {self.clipped}, {self.bound:g}"
             )
+        if self.limit is not None:
+            lines += [f"  budget: {self.limit_text()}"]
         lines += [f"  {flag.level}: {flag.message}" for flag in self.flags]
         return "\n".join(lines)
 
@@ -90,6 +124,7 @@ class Explanation:
             "coefficients": self.coefficients.name,
             "terms": [vars(term) for term in self.terms],
             "flags": [vars(flag) for flag in self.flags],
+            **({} if self.limit is None else {"limit": asdict(self.limit)}),
         }
 
 
@@ -100,6 +135,10 @@ def temperature(
     *,
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
+    lr: float | None = None,
+    optimizer: str | None = None,
+    steps: int | None = None,
+    momentum: float = MOMENTUM,
 ) -> float:
     """The softmax temperature to train at, from the feature dimension and what is known of the task.
 
@@ -110,14 +149,31 @@ def temperature(
         variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"`` of the paper; by default the richest
             one that the arguments allow.
         coefficients: a set of your own (a record, or the path of its JSON file) in place of the paper's.
+        lr: the highest learning rate; with ``optimizer`` and ``steps`` the answer is no hotter than what
+            this training can learn at (the set ``"budget"``), which the paper's formula does not know.
+        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"`` or a relative.
+        steps: the number of optimiser steps of the whole training.
+        momentum: of SGD.
 
     >>> temperature(512)
     11.6739...
     >>> round(temperature(2048, num_classes=8, csg=3.85), 2)   # ISIC in the paper
     24.89
+    >>> temperature(64, 10, lr=0.1, optimizer="sgd", steps=50_000) == temperature(64, 10)
+    True
+    >>> round(temperature(64, 10, lr=0.01, optimizer="sgd", steps=800), 1)   # too few steps for that
+    1.4
     """
     return explain(
-        num_features, num_classes, csg, variant=variant, coefficients=coefficients
+        num_features,
+        num_classes,
+        csg,
+        variant=variant,
+        coefficients=coefficients,
+        lr=lr,
+        optimizer=optimizer,
+        steps=steps,
+        momentum=momentum,
     ).temperature
 
 
@@ -128,6 +184,10 @@ def explain(
     *,
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
+    lr: float | None = None,
+    optimizer: str | None = None,
+    steps: int | None = None,
+    momentum: float = MOMENTUM,
 ) -> Explanation:
     """As :func:`temperature`, with the terms one by one, the clip, and the flags.
 
@@ -142,19 +202,65 @@ def explain(
         "num_classes": None if num_classes is None else _whole("num_classes", num_classes, least=2),
         "csg": None if csg is None else _positive_csg(csg),
     }
-    chosen = _choose(inputs, variant, coefficients)
+    training = _training(lr, optimizer, steps, momentum)
+    chosen = _choose(inputs, variant, coefficients, aware=training is not None)
     terms = _terms(chosen, inputs)
     total = math.fsum(term.value for term in terms)
     used = {
         name: value for name, value in inputs.items() if value is not None and _uses(chosen, name)
     }
+    T = min(max(total, float(chosen.minimum)), float(chosen.maximum))
+    limit = _limit(chosen, inputs, training, T)
+    if limit is not None and limit.decides:
+        assert chosen.budget is not None
+        T = max(limit.value, chosen.budget.minimum)
     return Explanation(
-        temperature=min(max(total, float(chosen.minimum)), float(chosen.maximum)),
+        temperature=T,
         unclipped=total,
         terms=terms,
         flags=tuple(flag for name, value in used.items() if (flag := _flag(chosen, name, value))),
         coefficients=chosen,
+        limit=limit,
     )
+
+
+def _training(
+    lr: object, optimizer: str | None, steps: object, momentum: object
+) -> Training | None:
+    """How one means to train, where all of it is known; an error where only a part is."""
+    given = {"lr": lr, "optimizer": optimizer, "steps": steps}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return None
+    if missing:
+        raise TstarError(
+            f"lr, optimizer and steps must be given together, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing."
+        )
+    family = budget.family(str(optimizer))
+    if family is None:
+        raise TstarError(
+            f"optimizer must be SGD or of Adam's family, where the budget was measured, got {optimizer!r}; "
+            "leave lr, optimizer and steps out for the paper's formula."
+        )
+    rate, mu = _number("lr", lr), _number("momentum", momentum)
+    if rate <= 0:
+        raise TstarError(f"lr > 0 must hold, but got lr={rate}.")
+    if not 0 <= mu < 1:
+        raise TstarError(f"0 <= momentum < 1 must hold, but got momentum={mu}.")
+    return Training(family, rate, int(_whole("steps", steps, least=1)), mu)
+
+
+def _limit(
+    c: Coefficients, inputs: dict[str, float | None], training: Training | None, T: float
+) -> Limit | None:
+    if c.budget is None or training is None:
+        return None
+    M, K = inputs["num_features"], inputs["num_classes"]
+    assert M is not None
+    assert K is not None
+    value = budget.limit(c.budget, M, K, training)
+    return Limit(budget.expression(c.budget, M, K, training), value, value < T, training)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:
@@ -186,27 +292,51 @@ def _choose(
     inputs: dict[str, float | None],
     variant: str | None,
     coefficients: Coefficients | str | os.PathLike[str] | None,
+    *,
+    aware: bool,
 ) -> Coefficients:
     """The set to use: the caller's own, the variant named, or the richest that the inputs allow."""
     if coefficients is not None:
-        own = coefficients if isinstance(coefficients, Coefficients) else None
-        if own is None:
-            if not isinstance(coefficients, str | os.PathLike):
-                raise TstarError(
-                    f"coefficients must be a Coefficients record or a path to its JSON file, got {coefficients!r}."
-                )
-            own = Coefficients.load(coefficients)
-        if variant is not None and variant != own.variant:
+        chosen = _own(coefficients)
+        if variant is not None and variant != chosen.variant:
             raise TstarError(
                 f"variant and coefficients must agree, got variant={variant!r} and a set of "
-                f"variant {own.variant!r}; leave one of them out."
+                f"variant {chosen.variant!r}; leave one of them out."
             )
-        return own
-    if variant is None:
-        variant = ("csg" if inputs["csg"] is not None else "") + (
+    elif variant is not None:
+        chosen = get(variant)
+    elif aware:
+        chosen = get("budget")
+    else:
+        known = ("csg" if inputs["csg"] is not None else "") + (
             "cn" if inputs["num_classes"] is not None else ""
         )
-    return get(variant or "base")
+        chosen = get(known or "base")
+    if aware and chosen.budget is None:
+        raise TstarError(
+            f"The coefficients {chosen.name!r} must have a budget for lr, optimizer and steps to count, but have "
+            "none; leave these out, or the variant."
+        )
+    if chosen.budget is not None and not aware:
+        raise TstarError(
+            f"lr, optimizer and steps must be given for the coefficients {chosen.name!r}; pass them, or name one "
+            "of the paper's variants."
+        )
+    if chosen.budget is not None and inputs["num_classes"] is None:
+        raise TstarError(
+            f"num_classes must be given for the coefficients {chosen.name!r}; pass num_classes=…."
+        )
+    return chosen
+
+
+def _own(coefficients: Coefficients | str | os.PathLike[str]) -> Coefficients:
+    if isinstance(coefficients, Coefficients):
+        return coefficients
+    if not isinstance(coefficients, str | os.PathLike):
+        raise TstarError(
+            f"coefficients must be a Coefficients record or a path to its JSON file, got {coefficients!r}."
+        )
+    return Coefficients.load(coefficients)
 
 
 def _uses(c: Coefficients, quantity: str) -> bool:

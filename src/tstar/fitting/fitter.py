@@ -77,9 +77,10 @@ def fit(
     edges = np.array([limits[coefficient] for coefficient in task.names])
     label = "none" if correction == "base" else correction
     source = _source(usable, found, metric, average, interpolation)
+    numbers: dict[str, Any] = dict(zip(task.names, found[0].theta, strict=True))
     chosen = Coefficients(
         name=name or f"fitted-{label}",
-        **dict(zip(task.names, found[0].theta, strict=True)),
+        **numbers,
         minimum=float(minimum),
         maximum=float(maximum),
         provenance=_provenance(usable, source, metric, norm),

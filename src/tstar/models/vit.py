@@ -31,7 +31,8 @@ class Positions(nn.Module):
         self.conv = nn.Conv2d(width, width, 3, padding=1, groups=width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.conv(x)
+        out: Tensor = x + self.conv(x)
+        return out
 
 
 class Attention(nn.Module):
