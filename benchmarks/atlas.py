@@ -19,10 +19,10 @@ from tstar.evidence import (
     atlas,
     cases,
     compare,
-    half_height,
     noise,
     scores,
     shared_exponent,
+    too_hot,
 )
 from tstar.evidence.cases import Case
 from tstar.evidence.stored import COLUMNS, FILE
@@ -107,7 +107,7 @@ def exponents_table(found: list[Case]) -> pd.DataFrame:
 
 
 def cliff_table(found: list[Case]) -> pd.DataFrame:
-    """Where training gets too hot: the best T and the T of half height, with the facts."""
+    """Where training gets too hot: the T where a tenth and a half of the accuracy is lost."""
     rows = []
     for case in found:
         keys = ("dataset", "model", "num_features", "num_classes", "csg", "norm", "optimizer", "lr", "steps", "scenario")  # fmt: skip
@@ -115,7 +115,8 @@ def cliff_table(found: list[Case]) -> pd.DataFrame:
             {
                 **{key: case.facts.get(key) for key in keys},
                 "best_temperature": case.best,
-                "half_height": half_height(case),
+                "tenth_lost": too_hot(case, 0.1),
+                "half_lost": too_hot(case),
                 "accuracy_1": case.at(1.0),
                 "accuracy_best": case.at(case.best),
             }

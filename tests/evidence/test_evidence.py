@@ -8,7 +8,7 @@ import pytest
 
 import tstar
 from tstar.errors import TstarError
-from tstar.evidence import cases, compare, half_height, noise, scores, shared_exponent
+from tstar.evidence import cases, compare, noise, scores, shared_exponent, too_hot
 
 GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 256)
 
@@ -122,12 +122,12 @@ def test_groups_differ_in_the_variable_alone():
         shared_exponent(cases(runs), "lr")
 
 
-def test_half_height_is_half_way_down_to_chance():
+def test_too_hot_is_half_way_down_to_chance():
     runs = frame(lambda d, M: 4.0, datasets=("a",))
     runs["test_accuracy"] = [0.9 if T <= 16 else 0.1 for T in runs.temperature]
-    assert half_height(cases(runs)[0]) == pytest.approx(math.sqrt(16 * 32))
+    assert too_hot(cases(runs)[0]) == pytest.approx(math.sqrt(16 * 32))
     runs["test_accuracy"] = 0.9
-    assert half_height(cases(runs)[0]) is None
+    assert too_hot(cases(runs)[0]) is None
 
 
 def test_missing_values_of_an_export_are_none():

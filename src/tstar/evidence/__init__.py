@@ -1,7 +1,7 @@
 """The atlas of training temperature, and how far a rule is from the best temperature on it."""
 
 from tstar.evidence.cases import Case, cases
-from tstar.evidence.exponents import Exponent, half_height, shared_exponent
+from tstar.evidence.exponents import Exponent, shared_exponent, too_hot
 from tstar.evidence.regret import RULES, compare, noise, scores
 from tstar.evidence.stored import atlas
 
@@ -12,8 +12,8 @@ __all__ = [
     "atlas",
     "cases",
     "compare",
-    "half_height",
     "noise",
     "scores",
     "shared_exponent",
+    "too_hot",
 ]

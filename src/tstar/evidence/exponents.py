@@ -83,18 +83,18 @@ def _group_profile(group: Sequence[Case], variable: str, on: str) -> Array:
     return best
 
 
-def half_height(case: Case, on: str = "test") -> float | None:
-    """The cliff: the T above the best one where accuracy is half-way down to chance.
+def too_hot(case: Case, share: float = 0.5, on: str = "test") -> float | None:
+    """The cliff: the T above the best one where ``share`` of the accuracy above chance is lost.
 
     Linear in ln T between grid points; ``None`` where the grid ends before.
     """
     values = (case.test if on == "test" else case.val).mean(axis=0)
     chance = 1 / float(case.facts["num_classes"])
     peak = int(np.argmax(values))
-    level = (values[peak] + chance) / 2
+    level = values[peak] - share * (values[peak] - chance)
     x = np.log(case.temperatures)
     for i in range(peak, len(values) - 1):
         if values[i + 1] < level:
-            share = (values[i] - level) / (values[i] - values[i + 1])
-            return float(np.exp(x[i] + share * (x[i + 1] - x[i])))
+            part = (values[i] - level) / (values[i] - values[i + 1])
+            return float(np.exp(x[i] + part * (x[i + 1] - x[i])))
     return None
