@@ -1,15 +1,16 @@
-r"""The highest temperature that a training budget allows: the equation's only home.
+r"""The temperatures that a way of training allows, neither too hot nor too cold: these equations' only home.
 
 Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``tstar.reparametrisation``). Its
-inputs are batch-normed, ‖h‖² ≈ M, and one sample in K is of a given class; so over a run the logits of a class can
-move by about lr·steps·M/(T²·K). With Adam a step moves every weight by about lr, whatever the gradient, and they
-move by about lr·steps·M/T. Training is too hot when that is too little, which bounds T:
+inputs are batch-normed, ‖h‖² ≈ M, so one step moves a logit by about lr·M/T² of its gradient; with Adam, whose steps
+do not see the gradient's scale, by about lr·M/T. Two bounds follow:
 
-    SGD     T ≤ c·sqrt(lr·steps·M/K)
-    Adam    T ≤ a·lr·steps·M
+    too hot     over a run the logits of a class, one sample in K, must be able to move far enough to fit it
+                SGD   T ≤ c·sqrt(lr·steps·M/K)        Adam   T ≤ a·lr·steps·M
+    too cold    a single step must not overshoot
+                SGD   T ≥ f·sqrt(lr·M)                Adam   T ≥ g·lr·M
 
-c and a are measured (``coefficients.json``, results/budget). lr is the highest rate of a schedule that falls to zero;
-momentum μ counts as the factor 1/(1 − μ) by which it lengthens SGD's steps, relative to the 0.9 of the runs.
+c, a, f and g are measured (``coefficients.json``, results/budget). lr is the highest rate of a schedule that falls to
+zero; momentum μ counts as the factor 1/(1 − μ) by which it lengthens SGD's steps, relative to the 0.9 of the runs.
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -21,23 +22,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, unknown
 
-MOMENTUM = 0.9  # of the runs that c was measured on
+MOMENTUM = 0.9  # of the runs that the numbers were measured on
 _ADAM = ("adam", "nadam", "radam")
+_NUMBERS = ("sgd", "adam", "sgd_floor", "adam_floor", "minimum")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """c and a of the bound, the lowest T that was tried, and the range of lr·steps that was measured, by family."""
+    """c, a, f and g of the bounds, the lowest T that was tried, and the range of lr·steps measured, by family."""
 
     sgd: float
     adam: float
+    sgd_floor: float
+    adam_floor: float
     minimum: float = 0.25
     fitted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("sgd", "adam", "minimum"):
+        for name in _NUMBERS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TstarError(f"{name} of a budget must be a number, got {value!r}.")
@@ -46,16 +50,30 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON types."""
-        ranges = {family: list(bounds) for family, bounds in self.fitted.items()}
-        return {"sgd": self.sgd, "adam": self.adam, "minimum": self.minimum, "fitted": ranges}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return {**numbers, "fitted": {name: list(ends) for name, ends in self.fitted.items()}}
 
     @classmethod
     def from_dict(cls, data: object) -> Budget:
         """The inverse of :meth:`to_dict`."""
-        if not isinstance(data, Mapping) or not {"sgd", "adam"} <= set(data):
-            raise TstarError(f"A budget needs the numbers sgd and adam, got {data!r}.")
-        ranges = {name: (float(low), float(high)) for name, (low, high) in data.get("fitted", {}).items()}  # fmt: skip
-        return cls(data["sgd"], data["adam"], data.get("minimum", 0.25), ranges)
+        if not isinstance(data, Mapping):
+            raise TstarError(f"budget must be a table of numbers, got {data!r}.")
+        missing = [name for name in _NUMBERS[:-1] if name not in data]
+        if missing:
+            raise TstarError(f"A budget needs {', '.join(missing)}; got {sorted(data)}.")
+        strange = sorted(set(data) - {*_NUMBERS, "fitted"})
+        if strange:
+            raise unknown("field of a budget", strange[0], (*_NUMBERS, "fitted"))
+        ranges = {}
+        for name, ends in data.get("fitted", {}).items():
+            try:
+                low, high = (float(end) for end in ends)
+            except (TypeError, ValueError):
+                raise TstarError(
+                    f"The range of lr·steps must be [low, high], got {ends!r}."
+                ) from None
+            ranges[name] = (low, high)
+        return cls(**{name: data[name] for name in _NUMBERS if name in data}, fitted=ranges)
 
 
 @dataclass(frozen=True)
@@ -68,10 +86,15 @@ class Training:
     momentum: float = MOMENTUM
 
     @property
-    def spent(self) -> float:
-        """lr·steps, for SGD as if with momentum 0.9."""
+    def rate(self) -> float:
+        """lr, for SGD as if with momentum 0.9."""
         longer = (1 - MOMENTUM) / (1 - self.momentum) if self.family == "sgd" else 1.0
-        return self.lr * self.steps * longer
+        return self.lr * longer
+
+    @property
+    def spent(self) -> float:
+        """lr·steps, likewise."""
+        return self.rate * self.steps
 
 
 def family(optimizer: str) -> str | None:
@@ -82,17 +105,19 @@ def family(optimizer: str) -> str | None:
     return "adam" if name.startswith(_ADAM) else None
 
 
-def limit(budget: Budget, num_features: float, num_classes: float, training: Training) -> float:
-    """The highest T that this training allows, before any clip."""
-    reach = training.spent * num_features
+def hottest(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:
+    """The highest T that the run allows, and how it reads with its numbers in place."""
     if training.family == "sgd":
-        return budget.sgd * math.sqrt(reach / num_classes)
-    return budget.adam * reach
+        T = b.sgd * math.sqrt(training.spent * M / K)
+        return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({training.spent:.4g}·{M:g}/{K:g})"
+    T = b.adam * training.spent * M
+    return T, f"a·lr·steps·M = {b.adam:g}·{training.spent:.4g}·{M:g}"
 
 
-def expression(budget: Budget, num_features: float, num_classes: float, training: Training) -> str:
-    """How the bound reads with its numbers in place."""
-    reach = f"{training.spent:.4g}·{num_features:g}"
+def coldest(b: Budget, M: float, training: Training) -> tuple[float, str]:
+    """The lowest T that a step allows, and how it reads with its numbers in place."""
     if training.family == "sgd":
-        return f"c·sqrt(lr·steps·M/K) = {budget.sgd:g}·sqrt({reach}/{num_classes:g})"
-    return f"a·lr·steps·M = {budget.adam:g}·{reach}"
+        T = b.sgd_floor * math.sqrt(training.rate * M)
+        return T, f"f·sqrt(lr·M) = {b.sgd_floor:g}·sqrt({training.rate:.4g}·{M:g})"
+    T = b.adam_floor * training.rate * M
+    return T, f"g·lr·M = {b.adam_floor:g}·{training.rate:.4g}·{M:g}"

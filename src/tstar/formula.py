@@ -52,11 +52,12 @@ class Flag:
 
 @dataclass(frozen=True)
 class Limit:
-    """The highest T that the training allows, how it reads, and whether it is lower than T*."""
+    """The T between which this training can learn, how they read, and which of them decided, if any."""
 
-    expression: str
-    value: float
-    decides: bool
+    hottest: float
+    coldest: float
+    expressions: tuple[str, str]
+    decided: Literal["hottest", "coldest", "minimum"] | None
     training: Training
 
 
@@ -89,15 +90,19 @@ class Explanation:
         return min(max(self.unclipped, float(c.minimum)), float(c.maximum))
 
     def limit_text(self) -> str:
-        """The budget's limit in words; empty without one."""
-        if self.limit is None:
+        """What the training allows, in words; empty where it is not known."""
+        limit = self.limit
+        if limit is None:
             return ""
-        text = f"{self.limit.expression} = {self.limit.value:.4g}"
-        if not self.limit.decides:
-            return f"{text}, higher than T*: there is room for it"
-        if self.temperature > self.limit.value:
-            return f"{text}; {self.temperature:g} is the lowest that was tried"
-        return f"{text}, lower than T*: it decides"
+        hottest = f"{limit.expressions[0]} = {limit.hottest:.4g}"
+        coldest = f"{limit.expressions[1]} = {limit.coldest:.4g}"
+        if limit.decided is None:
+            return f"at most {hottest}: there is room for T*"
+        if limit.decided == "hottest":
+            return f"at most {hottest}, lower than T*: it decides"
+        if limit.decided == "coldest":
+            return f"at most {hottest}, at least {coldest}: the latter decides"
+        return f"at most {hottest}; {self.temperature:g} is the lowest that was tried"
 
     def __float__(self) -> float:
         return self.temperature
@@ -211,11 +216,8 @@ def explain(
     }
     T = min(max(total, float(chosen.minimum)), float(chosen.maximum))
     limit = _limit(chosen, inputs, training, T)
-    if limit is not None and limit.decides:
-        assert chosen.budget is not None
-        T = max(limit.value, chosen.budget.minimum)
     return Explanation(
-        temperature=T,
+        temperature=T if limit is None else _within(limit, T, chosen),
         unclipped=total,
         terms=terms,
         flags=tuple(flag for name, value in used.items() if (flag := _flag(chosen, name, value))),
@@ -254,13 +256,26 @@ def _training(
 def _limit(
     c: Coefficients, inputs: dict[str, float | None], training: Training | None, T: float
 ) -> Limit | None:
+    """Both bounds, and which of them moves T*."""
     if c.budget is None or training is None:
         return None
     M, K = inputs["num_features"], inputs["num_classes"]
     assert M is not None
     assert K is not None
-    value = budget.limit(c.budget, M, K, training)
-    return Limit(budget.expression(c.budget, M, K, training), value, value < T, training)
+    high, reads_high = budget.hottest(c.budget, M, K, training)
+    low, reads_low = budget.coldest(c.budget, M, training)
+    decided: Literal["hottest", "coldest", "minimum"] | None = "hottest" if high < T else None
+    if min(T, high) < low:
+        decided = "coldest"
+    if max(min(T, high), low) < c.budget.minimum:
+        decided = "minimum"
+    return Limit(high, low, (reads_high, reads_low), decided, training)
+
+
+def _within(limit: Limit, T: float, c: Coefficients) -> float:
+    """max(coldest, min(T*, hottest)): a run that cannot be both is rather too hot than unstable."""
+    assert c.budget is not None
+    return max(limit.coldest, min(T, limit.hottest), c.budget.minimum)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:

@@ -1,15 +1,16 @@
 """The candidate laws for a temperature that knows how you train, each with its reason.
 
 What the theory says. Dividing logits by T is a head with init/T and, for SGD, a learning rate of
-lr/T²; its inputs are batch-normed, ‖h‖² ≈ M, and one sample in K is of a given class. So in a run the
-logits of a class can move by about
+lr/T²; its inputs are batch-normed, ‖h‖² ≈ M, and one sample in K is of a given class. One step moves
+a logit by about lr·M/T² of its gradient (Adam: by about lr·M/T, whatever the gradient), so
 
-    SGD    lr·steps·M/(T²·K)      and this is at least some constant up to  T = c·sqrt(lr·steps·M/K)
-    Adam   lr·steps·M/T           (a step moves every weight by about lr)   T = a·lr·steps·M
+- too cold: a step must not overshoot, which bounds T from below by f·sqrt(lr·M) (Adam: g·lr·M);
+- too hot: over a run the logits of a class can move by about lr·steps·M/(T²·K) (Adam: lr·steps·M/T),
+  which must be enough to fit it, and bounds T from above by c·sqrt(lr·steps·M/K) (Adam: a·lr·steps·M).
 
-Above that T the head is still moving when training ends: the cliff. The paper's T*, fitted where lr·steps is
-large, knows no such bound. The candidates differ in which powers they take from theory and
-which from the runs, and in how they join the paper's T*.
+Above that T the head is still moving when training ends: the cliff. The paper's T*, fitted where
+lr·steps is large, knows neither bound. The candidates differ in which powers they take from theory
+and which from the runs, and in how they join the paper's T*.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from tstar.evidence.laws import Facts, Law
 
 LOWEST, HIGHEST = 0.25, 512.0  # the ends of what has been tried, and of the paper's clip
 
-_SGD = (-4.0, 2.0)  # ln c
-_ADAM = (-9.0, 1.0)  # ln a
+_C, _A = (-4.0, 2.0), (-9.0, 1.0)  # ln c, ln a
+_F, _G = (-3.0, 1.0), (-3.0, 4.0)  # ln f, ln g
 _POWER = (0.0, 1.5)
+_FREE = ((-10.0, 4.0), _POWER, _POWER, (-0.5, 1.5))
 
 
 def clipped(T: Array, lowest: float = LOWEST) -> Array:
@@ -37,8 +39,7 @@ def clipped(T: Array, lowest: float = LOWEST) -> Array:
 def paper(variant: str, f: Facts) -> Array:
     """The paper's T* of every condition; where csg is not known, with the class count alone."""
     if variant == "csgcn":
-        known = np.isfinite(f.csg)
-        return np.where(known, _sum("csgcn", f), _sum("cn", f))
+        return np.where(np.isfinite(f.csg), _sum("csgcn", f), _sum("cn", f))
     return _sum(variant, f)
 
 
@@ -51,21 +52,38 @@ def _sum(variant: str, f: Facts) -> Array:
     return bounded
 
 
-def budget(theta: Sequence[float], f: Facts) -> Array:
-    """c·sqrt(lr·steps·M/K) for SGD, a·lr·steps·M for Adam: the cliff's T by theory."""
+def limit(theta: Sequence[float], f: Facts) -> Array:
+    """c·sqrt(lr·steps·M/K) for SGD, a·lr·steps·M for Adam: too hot above."""
     spent = f.lr * f.steps * f.M
-    c, a = np.exp(theta[0]), np.exp(theta[1])
-    T: Array = np.where(f.adam, a * spent, c * np.sqrt(spent / f.K))
+    T: Array = np.where(f.adam, np.exp(theta[1]) * spent, np.exp(theta[0]) * np.sqrt(spent / f.K))
     return T
 
 
-def _limited(variant: str) -> Law:
-    return Law(
-        f"min({variant}, budget)",
-        f"the paper's {variant}, but never hotter than the budget allows",
-        (_SGD, _ADAM),
-        lambda theta, f: clipped(np.minimum(paper(variant, f), budget(theta, f))),
+def floor(theta: Sequence[float], f: Facts) -> Array:
+    """f·sqrt(lr·M) for SGD, g·lr·M for Adam: too cold below."""
+    step = f.lr * f.M
+    T: Array = np.where(f.adam, np.exp(theta[1]) * step, np.exp(theta[0]) * np.sqrt(step))
+    return T
+
+
+def _powers(theta: Sequence[float], f: Facts) -> Array:
+    """exp(θ₀)·(lr·steps)^θ₁·M^θ₂·K^−θ₃."""
+    lnT = theta[0] + theta[1] * np.log(f.lr * f.steps) + theta[2] * np.log(f.M)
+    T: Array = np.exp(lnT - theta[3] * np.log(f.K))
+    return T
+
+
+def _all_powers(theta: Sequence[float], f: Facts) -> Array:
+    T: Array = np.where(f.adam, _powers(theta[4:], f), _powers(theta[:4], f))
+    return T
+
+
+def _one_power(theta: Sequence[float], f: Facts) -> Array:
+    spent = f.lr * f.steps * f.M
+    T: Array = np.exp(np.where(f.adam, theta[1], theta[0])) * np.where(
+        f.adam, spent ** theta[3], (spent / f.K) ** theta[2]
     )
+    return T
 
 
 def _rescaled(variant: str) -> Law:
@@ -77,37 +95,47 @@ def _rescaled(variant: str) -> Law:
     )
 
 
-def _powers(theta: Sequence[float], f: Facts) -> Array:
-    """exp(θ₀)·(lr·steps)^θ₁·M^θ₂·K^−θ₃."""
-    lnT = theta[0] + theta[1] * np.log(f.lr * f.steps) + theta[2] * np.log(f.M)
-    return np.exp(lnT - theta[3] * np.log(f.K))
+def _limited(variant: str) -> Law:
+    return Law(
+        f"min({variant}, limit)",
+        f"the paper's {variant}, but no hotter than the run allows",
+        (_C, _A),
+        lambda theta, f: clipped(np.minimum(paper(variant, f), limit(theta, f))),
+    )
 
 
-_FREE = ((-10.0, 4.0), _POWER, _POWER, (-0.5, 1.5))
+def _bounded(variant: str) -> Law:
+    return Law(
+        f"max(floor, min({variant}, limit))",
+        f"the paper's {variant}, neither hotter than the run nor colder than a step allows",
+        (_C, _A, _F, _G),
+        lambda theta, f: clipped(
+            np.maximum(floor(theta[2:], f), np.minimum(paper(variant, f), limit(theta, f)))
+        ),
+    )
+
 
 LAWS: dict[str, Law] = {
     law.name: law
     for law in (
         *(_rescaled(variant) for variant in ("base", "cn", "csgcn")),
-        Law("budget", "the cliff alone, powers from theory", (_SGD, _ADAM),
-            lambda theta, f: clipped(budget(theta, f))),
+        Law("limit", "as hot as the run allows, whatever the paper says", (_C, _A),
+            lambda theta, f: clipped(limit(theta, f))),
         *(_limited(variant) for variant in ("base", "cn", "csgcn")),
-        Law("soft min(cn, budget)", "as min, without its corner", (_SGD, _ADAM),
-            lambda theta, f: clipped((paper("cn", f) ** -2 + budget(theta, f) ** -2) ** -0.5)),
-        Law("budget, capped", "the cliff alone, under a constant that is fitted", (_SGD, _ADAM, (0.0, 4.0)),
-            lambda theta, f: clipped(np.minimum(budget(theta, f), np.exp(theta[2])))),
-        Law("budget, Adam by sqrt", "the same power for both families", (_SGD, (-9.0, 4.0)),
-            lambda theta, f: clipped(np.exp(np.where(f.adam, theta[1], theta[0]))
-                                     * np.sqrt(f.lr * f.steps * f.M / f.K))),
-        Law("one power", "theory's product to a power that is fitted, one a family",
-            (_SGD, _ADAM, _POWER, _POWER),
-            lambda theta, f: clipped(np.where(
-                f.adam, np.exp(theta[1]) * (f.lr * f.steps * f.M) ** theta[3],
-                np.exp(theta[0]) * (f.lr * f.steps * f.M / f.K) ** theta[2]))),
+        Law("max(1, min(cn, limit))", "never below T = 1", (_C, _A),
+            lambda theta, f: clipped(np.minimum(paper("cn", f), limit(theta, f)), 1.0)),
+        Law("max(floor, limit)", "between what a step and what the run allows, without the paper",
+            (_C, _A, _F, _G),
+            lambda theta, f: clipped(np.maximum(floor(theta[2:], f), limit(theta, f)))),
+        *(_bounded(variant) for variant in ("base", "cn", "csgcn")),
+        Law("max(floor, soft min(cn, limit))", "as with min, without its corner", (_C, _A, _F, _G),
+            lambda theta, f: clipped(np.maximum(
+                floor(theta[2:], f), (paper("cn", f) ** -2 + limit(theta, f) ** -2) ** -0.5))),
+        Law("one power", "the limit to a power that is fitted, one a family", (_C, _A, _POWER, _POWER),
+            lambda theta, f: clipped(_one_power(theta, f))),
         Law("all powers", "every power fitted, by family", (*_FREE, *_FREE),
-            lambda theta, f: clipped(np.where(f.adam, _powers(theta[4:], f), _powers(theta[:4], f)))),
+            lambda theta, f: clipped(_all_powers(theta, f))),
         Law("min(cn, all powers)", "every power fitted, under the paper's cn", (*_FREE, *_FREE),
-            lambda theta, f: clipped(np.minimum(paper("cn", f), np.where(
-                f.adam, _powers(theta[4:], f), _powers(theta[:4], f))))),
+            lambda theta, f: clipped(np.minimum(paper("cn", f), _all_powers(theta, f)))),
     )
 }  # fmt: skip
