@@ -6,10 +6,10 @@ do not see the gradient's scale, by about lr·M/T. Two bounds follow:
 
     too hot     over a run the logits of a class, one sample in K, must be able to move far enough to fit it
                 SGD   T ≤ c·sqrt(lr·steps·M/K)        Adam   T ≤ a·lr·steps·M
-    too cold    a single step must not overshoot
-                SGD   T ≥ f·sqrt(lr·M)                Adam   T ≥ g·lr·M
+    too cold    a single step of SGD must not overshoot; Adam's is bounded by itself
+                SGD   T ≥ f·sqrt(lr·M)
 
-c, a, f and g are measured (``coefficients.json``, results/budget). lr is the highest rate of a schedule that falls to
+c, a and f are measured (``coefficients.json``, results/budget); nothing is advised below the lowest T that was tried. lr is the highest rate of a schedule that falls to
 zero; momentum μ counts as the factor 1/(1 − μ) by which it lengthens SGD's steps, relative to the 0.9 of the runs.
 
 Pure Python: nothing here imports torch or NumPy.
@@ -26,17 +26,16 @@ from tstar.errors import TstarError, unknown
 
 MOMENTUM = 0.9  # of the runs that the numbers were measured on
 _ADAM = ("adam", "nadam", "radam")
-_NUMBERS = ("sgd", "adam", "sgd_floor", "adam_floor", "minimum")
+_NUMBERS = ("sgd", "adam", "floor", "minimum")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """c, a, f and g of the bounds, the lowest T that was tried, and the range of lr·steps measured, by family."""
+    """c, a and f of the bounds, the lowest T to advise, and the range of lr·steps measured, by family."""
 
     sgd: float
     adam: float
-    sgd_floor: float
-    adam_floor: float
+    floor: float
     minimum: float = 0.25
     fitted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -117,7 +116,7 @@ def hottest(b: Budget, M: float, K: float, training: Training) -> tuple[float, s
 def coldest(b: Budget, M: float, training: Training) -> tuple[float, str]:
     """The lowest T that a step allows, and how it reads with its numbers in place."""
     if training.family == "sgd":
-        T = b.sgd_floor * math.sqrt(training.rate * M)
-        return T, f"f·sqrt(lr·M) = {b.sgd_floor:g}·sqrt({training.rate:.4g}·{M:g})"
-    T = b.adam_floor * training.rate * M
-    return T, f"g·lr·M = {b.adam_floor:g}·{training.rate:.4g}·{M:g}"
+        T = b.floor * math.sqrt(training.rate * M)
+        if b.minimum < T:
+            return T, f"f·sqrt(lr·M) = {b.floor:g}·sqrt({training.rate:.4g}·{M:g})"
+    return b.minimum, "the lowest that was tried"

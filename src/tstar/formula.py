@@ -57,7 +57,7 @@ class Limit:
     hottest: float
     coldest: float
     expressions: tuple[str, str]
-    decided: Literal["hottest", "coldest", "minimum"] | None
+    decided: Literal["hottest", "coldest"] | None
     training: Training
 
 
@@ -95,20 +95,19 @@ class Explanation:
         if limit is None:
             return ""
         hottest = f"{limit.expressions[0]} = {limit.hottest:.4g}"
-        coldest = f"{limit.expressions[1]} = {limit.coldest:.4g}"
+        coldest = f"{limit.coldest:.4g}, {limit.expressions[1]}"
         if limit.decided is None:
             return f"at most {hottest}: there is room for T*"
         if limit.decided == "hottest":
             return f"at most {hottest}, lower than T*: it decides"
-        if limit.decided == "coldest":
-            return f"at most {hottest}, at least {coldest}: the latter decides"
-        return f"at most {hottest}; {self.temperature:g} is the lowest that was tried"
+        return f"at most {hottest}, but at least {coldest}: it decides"
 
     def __float__(self) -> float:
         return self.temperature
 
     def __str__(self) -> str:
-        lines = [f"T* = {self.temperature:.4g}   (coefficients: {self.coefficients.name})"]
+        symbol = "T*" if self.limit is None else "T"
+        lines = [f"{symbol} = {self.temperature:.4g}   (coefficients: {self.coefficients.name})"]
         lines += [f"  {term.expression:<28}{term.value:>+10.4f}" for term in self.terms]
         if self.clipped:
             lines.append(
@@ -217,7 +216,7 @@ def explain(
     T = min(max(total, float(chosen.minimum)), float(chosen.maximum))
     limit = _limit(chosen, inputs, training, T)
     return Explanation(
-        temperature=T if limit is None else _within(limit, T, chosen),
+        temperature=T if limit is None else max(limit.coldest, min(T, limit.hottest)),
         unclipped=total,
         terms=terms,
         flags=tuple(flag for name, value in used.items() if (flag := _flag(chosen, name, value))),
@@ -256,7 +255,7 @@ def _training(
 def _limit(
     c: Coefficients, inputs: dict[str, float | None], training: Training | None, T: float
 ) -> Limit | None:
-    """Both bounds, and which of them moves T*."""
+    """Both bounds, and which of them moves T*: a run that cannot be both is rather too hot than unstable."""
     if c.budget is None or training is None:
         return None
     M, K = inputs["num_features"], inputs["num_classes"]
@@ -264,18 +263,10 @@ def _limit(
     assert K is not None
     high, reads_high = budget.hottest(c.budget, M, K, training)
     low, reads_low = budget.coldest(c.budget, M, training)
-    decided: Literal["hottest", "coldest", "minimum"] | None = "hottest" if high < T else None
+    decided: Literal["hottest", "coldest"] | None = "hottest" if high < T else None
     if min(T, high) < low:
         decided = "coldest"
-    if max(min(T, high), low) < c.budget.minimum:
-        decided = "minimum"
     return Limit(high, low, (reads_high, reads_low), decided, training)
-
-
-def _within(limit: Limit, T: float, c: Coefficients) -> float:
-    """max(coldest, min(T*, hottest)): a run that cannot be both is rather too hot than unstable."""
-    assert c.budget is not None
-    return max(limit.coldest, min(T, limit.hottest), c.budget.minimum)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:

@@ -127,6 +127,34 @@ def test_every_number_and_message_is_pythons_over_a_grid(open_page):
         compare(got, *case)
 
 
+def test_the_training_counts_as_in_python(open_page):
+    page = open_page()
+    for M, K, optimizer, lr, steps in (
+        (64, 10, "sgd", 0.1, 50_000),
+        (64, 10, "sgd", 0.01, 800),
+        (1280, 101, "sgd", 0.01, 100),
+        (64, 77, "sgd", 0.01, 200),
+        (16, 1000, "sgd", 1e-4, 10),
+        (384, 77, "adamw", 3e-4, 120),
+        (256, 77, "adamw", 0.003, 800),
+        (2048, 1000, "adamw", 3e-5, 100),
+    ):
+        fill(page, M, K)
+        page.select_option("#optimizer", optimizer)
+        page.fill("#lr", str(lr))
+        page.fill("#steps", str(steps))
+        got, expected = shown(page), tstar.explain(M, K, optimizer=optimizer, lr=lr, steps=steps)
+        assert got["variant"] == "budget"
+        assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12)
+        assert page.inner_text("#limit") == f"Your training allows {expected.limit_text()}."
+        assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
+    page.check("#variant-cn")  # the paper's variants stay at hand
+    assert shown(page)["headline"] == pytest.approx(tstar.temperature(2048, 1000, variant="cn"))
+    page.fill("#steps", "0")
+    assert "must be a whole number of at least 1" in page.inner_text("#steps-error")
+    assert shown(page)["variant"] == "cn"  # what is not known is not used
+
+
 def test_fine_tuning_and_a_base_width(open_page):
     page = open_page()
     page.select_option("#scenario", "finetune")

@@ -31,7 +31,7 @@ function niceStep(top) {
 }
 
 /** Draw the curves into ``box``; returns a function from an x on the page to M. */
-function drawChart(box, known, facts, chosen) {
+function drawChart(box, known, facts, chosen, chosenT) {
   const width = Math.max(280, box.clientWidth);
   const height = Math.round(Math.min(340, Math.max(230, width * 0.5)));
   const left = 34, right = 18, top = 22, bottom = 38;
@@ -46,7 +46,6 @@ function drawChart(box, known, facts, chosen) {
   const peak = Math.max(...lines.flatMap((line) => line.heights)) * 1.05;
   const y = (t) => height - bottom - (t / peak) * (height - top - bottom);
 
-  const chosenT = heightAt(known, chosen, facts, M);
   const svg = element("svg", {
     viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
     "aria-label": `Temperature against width: at M = ${M} the variant ${chosen} gives ${general(chosenT, 4)}.`,

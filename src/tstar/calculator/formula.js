@@ -1,5 +1,5 @@
 "use strict";
-// The algebra of tstar/formula.py, tstar/rules.py and tstar/advice.py's choice of variant, over the same
+// The algebra of tstar/formula.py, tstar/budget.py, tstar/rules.py and tstar/advice.py's choice of variant, over the same
 // coefficients. A browser test compares every number and every message below with Python's.
 
 /** Python's format(x, ".<digits>g"). */
@@ -17,12 +17,14 @@ function general(x, digits = 6) {
 const signed = (x) => (x < 0 ? "-" : "+") + Math.abs(x).toFixed(4);
 
 /** What was typed, as {value, error}; an empty field has neither. */
-function readNumber(text, name, { whole = false, least }) {
+function readNumber(text, name, { whole = false, least, above }) {
   const typed = text.trim();
   if (typed === "") return { value: null, error: "" };
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
-  const wanted = whole ? `a whole number of at least ${least}` : `a number of at least ${least}`;
-  const fits = Number.isFinite(value) && value >= least && (!whole || Number.isInteger(value));
+  const wanted = above !== undefined ? `a number above ${above}`
+    : whole ? `a whole number of at least ${least}` : `a number of at least ${least}`;
+  const enough = above !== undefined ? value > above : value >= least;
+  const fits = Number.isFinite(value) && enough && (!whole || Number.isInteger(value));
   return fits ? { value, error: "" } : { value: null, error: `${name} must be ${wanted}, got ${typed}.` };
 }
 
@@ -92,6 +94,35 @@ function explainSet(set, facts) {
   return { temperature, unclipped, clipped, terms, flags: flagsOf(set, facts) };
 }
 
+/** The T between which a training can learn, and how they read. */
+function boundsOf(budget, facts, { family, lr, steps }) {
+  const { num_features: M, num_classes: K } = facts;
+  const spent = lr * steps;
+  const sgd = family === "sgd";
+  const hottest = sgd ? budget.sgd * Math.sqrt((spent * M) / K) : budget.adam * spent * M;
+  const reads = sgd
+    ? `c·sqrt(lr·steps·M/K) = ${general(budget.sgd)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})`
+    : `a·lr·steps·M = ${general(budget.adam)}·${general(spent, 4)}·${general(M)}`;
+  const step = sgd ? budget.floor * Math.sqrt(lr * M) : 0;
+  const tried = step <= budget.minimum;
+  const coldest = tried ? budget.minimum : step;
+  const from = tried ? "the lowest that was tried" : `f·sqrt(lr·M) = ${general(budget.floor)}·sqrt(${general(lr, 4)}·${general(M)})`;
+  return { hottest, coldest, reads, from };
+}
+
+/** As explainSet, but no hotter than the training can learn at; null where a fact is missing. */
+function explainAware(set, facts, training) {
+  const plain = training.family && training.lr !== null && training.steps !== null ? explainSet(set, facts) : null;
+  if (!plain) return null;
+  const { hottest, coldest, reads, from } = boundsOf(set.budget, facts, training);
+  const most = `at most ${reads} = ${general(hottest, 4)}`;
+  let limit = `${most}: there is room for T*`;
+  if (hottest < plain.temperature) limit = `${most}, lower than T*: it decides`;
+  if (Math.min(plain.temperature, hottest) < coldest) limit = `${most}, but at least ${general(coldest, 4)}, ${from}: it decides`;
+  const temperature = Math.max(coldest, Math.min(plain.temperature, hottest));
+  return { ...plain, bound: plain.temperature, temperature, limit };
+}
+
 /** Which variant to use and why, as tstar.recommend chooses. */
 function chooseVariant(known, facts, scenario) {
   const { csg, num_classes: K } = facts;
@@ -142,9 +173,10 @@ function applyRule(known, name, facts, baseFeatures) {
 }
 
 /** The two lines that put the answer into a model. */
-function codeFor(variant, set, facts) {
+function codeFor(set, facts, training) {
   const words = [`num_features=${facts.num_features}`];
   if (set.delta !== undefined) words.push(`num_classes=${facts.num_classes}`);
   if (set.gamma !== undefined) words.push(`csg=${facts.csg}`);
+  if (training) words.push(`optimizer="${training.name}"`, `lr=${training.lr}`, `steps=${training.steps}`);
   return `import tstar\nmodel = tstar.temper(model, tstar.temperature(${words.join(", ")}))`;
 }

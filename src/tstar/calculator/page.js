@@ -9,8 +9,10 @@ const make = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
-const NAMES = { base: "base", csg: "csg", cn: "cn", csgcn: "csg + cn" };
+const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your training" };
 const AXIS = [0.1, 512];
+const AWARE = "The paper’s T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on our "
+  + "atlas of training runs.";
 let picked = null; // the variant that the reader chose, if any
 let drawn = null;
 
@@ -38,6 +40,8 @@ function readInputs() {
     num_classes: ["classes", "K", { whole: true, least: 2 }],
     csg: ["csg", "csg", { least: 0 }],
     base: ["base", "The base width", { whole: true, least: 1 }],
+    lr: ["lr", "The learning rate", { above: 0 }],
+    steps: ["steps", "The number of steps", { whole: true, least: 1 }],
   };
   const facts = {};
   for (const [name, [id, label, rule]] of Object.entries(fields)) {
@@ -47,6 +51,12 @@ function readInputs() {
     showError(id, missing ? "Type M, or pick a model." : error);
   }
   return facts;
+}
+
+/** Optimiser, learning rate and steps; the family decides which bound holds. */
+function readTraining(facts) {
+  const name = by("optimizer").value;
+  return { name, family: name === "sgd" ? "sgd" : name ? "adam" : null, lr: facts.lr, steps: facts.steps };
 }
 
 function showError(id, text) {
@@ -59,7 +69,7 @@ function showAnswer(name, reason, result) {
   const headline = by("headline");
   headline.dataset.temperature = result.temperature;
   headline.dataset.variant = name;
-  headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), ` `, make("span", { class: "tag" }, `variant ${NAMES[name]}`));
+  headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), ` `, make("span", { class: "tag" }, NAMES[name]));
   by("reason").textContent = reason;
   const table = make("table", { class: "terms" });
   for (const term of result.terms) {
@@ -69,8 +79,11 @@ function showAnswer(name, reason, result) {
   table.append(row);
   by("terms").replaceChildren(table);
   const flags = result.flags.map((flag) => make("li", { class: flag.level }, make("b", {}, flag.level), `: ${flag.message}`));
+  if (result.limit) {
+    by("terms").append(make("p", { id: "limit", class: "small" }, `Your training allows ${result.limit}.`));
+  }
   if (result.clipped) {
-    const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.temperature)}`;
+    const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.bound ?? result.temperature)}`;
     flags.unshift(make("li", { class: "extrapolation" }, make("b", {}, "clipped"), text));
   }
   by("flags").replaceChildren(...flags);
@@ -83,7 +96,7 @@ function showVariants(facts, name) {
     const radio = make("input", { type: "radio", name: "variant", value: key, id: `variant-${key}` });
     radio.checked = key === name;
     radio.disabled = result === null;
-    const label = make("label", { for: radio.id }, radio, NAMES[key]);
+    const label = make("label", { for: radio.id }, radio, NAMES[key].replace("variant ", ""));
     const parts = result ? result.terms.map((term) => signed(term.value)).join(" ") : `needs ${lacking(set, facts).join(" and ")}`;
     const worst = result && (result.clipped ? "clipped" : result.flags.some((flag) => flag.level === "extrapolation") ? "extrapolation" : "");
     const row = make("tr", { "data-variant": key, "data-temperature": result ? result.temperature : "" },
@@ -129,14 +142,21 @@ function update() {
     drawn = null;
     return;
   }
-  const advised = chooseVariant(known, facts, by("scenario").value);
   const usable = picked && lacking(known.sets[picked], facts).length === 0;
-  const name = usable ? picked : advised.name;
-  showAnswer(name, usable ? "The variant you chose." : advised.reason, explainSet(known.sets[name], facts));
-  by("code").textContent = codeFor(name, known.sets[name], facts);
+  const training = readTraining(facts);
+  const aware = usable ? null : explainAware(known.aware, facts, training);
+  const advised = chooseVariant(known, facts, by("scenario").value);
+  const name = usable ? picked : aware ? "budget" : advised.name;
+  if (aware) {
+    showAnswer(name, AWARE, aware);
+    by("code").textContent = codeFor(known.aware, facts, training);
+  } else {
+    showAnswer(name, usable ? "The variant you chose." : advised.reason, explainSet(known.sets[name], facts));
+    by("code").textContent = codeFor(known.sets[name], facts, null);
+  }
   showVariants(facts, name);
   showRules(facts);
-  drawn = drawChart(by("chart"), known, facts, name);
+  drawn = drawChart(by("chart"), known, facts, name, Number(by("headline").dataset.temperature));
   drawLegend(by("legend"), drawn.lines);
   readoutAt(facts, facts.num_features);
   by("chart").onpointermove = (event) => {
@@ -165,9 +185,11 @@ by("task").addEventListener("change", () => {
   update();
 });
 by("inputs").addEventListener("input", (event) => {
+  if (event.target.id === "lr" || event.target.id === "steps") picked = null;
   if (event.target.tagName === "INPUT") { matchLists(); update(); }
 });
 by("scenario").addEventListener("change", update);
+by("optimizer").addEventListener("change", () => { picked = null; update(); });
 by("inputs").addEventListener("submit", (event) => event.preventDefault());
 by("variants").addEventListener("change", (event) => { picked = event.target.value; update(); });
 by("copy").addEventListener("click", async () => {

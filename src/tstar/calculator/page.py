@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tstar._version import __version__
-from tstar.coefficients import published
+from tstar.coefficients import published, training_aware
 from tstar.errors import TstarError
 from tstar.rules import ROW_NORM, on_one_axis
 
@@ -33,6 +33,7 @@ def facts() -> dict[str, Any]:
     return {
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
+        "aware": training_aware().to_dict(),
         "evidence": json.loads((_PAPER / "default_variant.json").read_text(encoding="utf-8")),
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],
         "rowNorm": ROW_NORM,

@@ -26,15 +26,36 @@ def temperature(
     coefficients: Annotated[
         Path | None, typer.Option(help="JSON file of a fit of your own.")
     ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(help="The highest learning rate; with --optimizer and --steps T fits them."),
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adam or adamw.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Optimiser steps of the whole training.")
+    ] = None,
+    momentum: Annotated[float, typer.Option(help="Of SGD.")] = 0.9,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The temperature to train at, with its terms.
 
     Example: tstar temperature --features 2048 --classes 8 --csg 3.85
+
+    With what you train: tstar temperature --features 512 --classes 10 --optimizer adamw --lr 0.001 --steps 5000
     """
     from tstar.formula import explain
 
-    result = explain(features, classes, csg, variant=variant, coefficients=coefficients)
+    result = explain(
+        features,
+        classes,
+        csg,
+        variant=variant,
+        coefficients=coefficients,
+        lr=lr,
+        optimizer=optimizer,
+        steps=steps,
+        momentum=momentum,
+    )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
         return
@@ -43,14 +64,16 @@ def temperature(
         table.add_row(f"  {term.expression}", f"{term.value:+.4f}")
     console = Console()
     console.print(
-        f"[bold]T* = {result.temperature:.4g}[/]   (coefficients: {result.coefficients.name})",
+        f"[bold]{'T*' if result.limit is None else 'T'} = {result.temperature:.4g}[/]   (coefficients: {result.coefficients.name})",
         highlight=False,
     )
     console.print(table)
     if result.clipped:
         console.print(
-            f"  {result.unclipped:.4g} was clipped to the {result.clipped}, {result.temperature:g}"
+            f"  {result.unclipped:.4g} was clipped to the {result.clipped}, {result.bound:g}"
         )
+    if result.limit is not None:
+        console.print(f"  budget: {result.limit_text()}", highlight=False)
     for flag in result.flags:
         colour = "yellow" if flag.level == "validated" else "red"
         console.print(f"  [{colour}]{flag.level}[/]: {flag.message}", highlight=False)

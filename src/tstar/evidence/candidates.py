@@ -4,7 +4,7 @@ What the theory says. Dividing logits by T is a head with init/T and, for SGD, a
 lr/T²; its inputs are batch-normed, ‖h‖² ≈ M, and one sample in K is of a given class. One step moves
 a logit by about lr·M/T² of its gradient (Adam: by about lr·M/T, whatever the gradient), so
 
-- too cold: a step must not overshoot, which bounds T from below by f·sqrt(lr·M) (Adam: g·lr·M);
+- too cold: a step of SGD must not overshoot, which bounds T from below by f·sqrt(lr·M);
 - too hot: over a run the logits of a class can move by about lr·steps·M/(T²·K) (Adam: lr·steps·M/T),
   which must be enough to fit it, and bounds T from above by c·sqrt(lr·steps·M/K) (Adam: a·lr·steps·M).
 
@@ -26,7 +26,7 @@ from tstar.evidence.laws import Facts, Law
 LOWEST, HIGHEST = 0.25, 512.0  # the ends of what has been tried, and of the paper's clip
 
 _C, _A = (-4.0, 2.0), (-9.0, 1.0)  # ln c, ln a
-_F, _G = (-3.0, 1.0), (-3.0, 4.0)  # ln f, ln g
+_F = (-3.0, 1.0)  # ln f
 _POWER = (0.0, 1.5)
 _FREE = ((-10.0, 4.0), _POWER, _POWER, (-0.5, 1.5))
 
@@ -60,9 +60,8 @@ def limit(theta: Sequence[float], f: Facts) -> Array:
 
 
 def floor(theta: Sequence[float], f: Facts) -> Array:
-    """f·sqrt(lr·M) for SGD, g·lr·M for Adam: too cold below."""
-    step = f.lr * f.M
-    T: Array = np.where(f.adam, np.exp(theta[1]) * step, np.exp(theta[0]) * np.sqrt(step))
+    """f·sqrt(lr·M) for SGD: too cold below."""
+    T: Array = np.where(f.adam, LOWEST, np.exp(theta[0]) * np.sqrt(f.lr * f.M))
     return T
 
 
@@ -108,7 +107,7 @@ def _bounded(variant: str) -> Law:
     return Law(
         f"max(floor, min({variant}, limit))",
         f"the paper's {variant}, neither hotter than the run nor colder than a step allows",
-        (_C, _A, _F, _G),
+        (_C, _A, _F),
         lambda theta, f: clipped(
             np.maximum(floor(theta[2:], f), np.minimum(paper(variant, f), limit(theta, f)))
         ),
@@ -125,10 +124,10 @@ LAWS: dict[str, Law] = {
         Law("max(1, min(cn, limit))", "never below T = 1", (_C, _A),
             lambda theta, f: clipped(np.minimum(paper("cn", f), limit(theta, f)), 1.0)),
         Law("max(floor, limit)", "between what a step and what the run allows, without the paper",
-            (_C, _A, _F, _G),
+            (_C, _A, _F),
             lambda theta, f: clipped(np.maximum(floor(theta[2:], f), limit(theta, f)))),
         *(_bounded(variant) for variant in ("base", "cn", "csgcn")),
-        Law("max(floor, soft min(cn, limit))", "as with min, without its corner", (_C, _A, _F, _G),
+        Law("max(floor, soft min(cn, limit))", "as with min, without its corner", (_C, _A, _F),
             lambda theta, f: clipped(np.maximum(
                 floor(theta[2:], f), (paper("cn", f) ** -2 + limit(theta, f) ** -2) ** -0.5))),
         Law("one power", "the limit to a power that is fitted, one a family", (_C, _A, _POWER, _POWER),
