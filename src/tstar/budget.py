@@ -1,16 +1,16 @@
-r"""The temperatures that a way of training allows, neither too hot nor too cold: these equations' only home.
+r"""The highest temperature that a way of training can learn at: this equation's only home.
 
 Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``tstar.reparametrisation``). Its
 inputs are batch-normed, ‖h‖² ≈ M, so one step moves a logit by about lr·M/T² of its gradient; with Adam, whose steps
-do not see the gradient's scale, by about lr·M/T. Two bounds follow:
+do not see the gradient's scale, by about lr·M/T. Over a run the logits of a class, one sample in K, must be able to
+move far enough to fit it, which bounds T:
 
-    too hot     over a run the logits of a class, one sample in K, must be able to move far enough to fit it
-                SGD   T ≤ c·sqrt(lr·steps·M/K)        Adam   T ≤ a·lr·steps·M
-    too cold    a single step of SGD must not overshoot; Adam's is bounded by itself
-                SGD   T ≥ f·sqrt(lr·M)
+    SGD     T ≤ c·sqrt(lr·steps·M/K)
+    Adam    T ≤ a·lr·steps·M
 
-c, a and f are measured (``coefficients.json``, results/budget); nothing is advised below the lowest T that was tried. lr is the highest rate of a schedule that falls to
-zero; momentum μ counts as the factor 1/(1 − μ) by which it lengthens SGD's steps, relative to the 0.9 of the runs.
+c and a are measured (``coefficients.json``, results/budget); nothing is advised below the lowest T that was tried.
+lr is the highest rate of a schedule that falls to zero; momentum μ counts as the factor 1/(1 − μ) by which it lengthens
+SGD's steps, relative to the 0.9 of the runs.
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -26,16 +26,15 @@ from tstar.errors import TstarError, unknown
 
 MOMENTUM = 0.9  # of the runs that the numbers were measured on
 _ADAM = ("adam", "nadam", "radam")
-_NUMBERS = ("sgd", "adam", "floor", "minimum")
+_NUMBERS = ("sgd", "adam", "minimum")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """c, a and f of the bounds, the lowest T to advise, and the range of lr·steps measured, by family."""
+    """c and a of the bound, the lowest T to advise, and the range of lr·steps measured, by family."""
 
     sgd: float
     adam: float
-    floor: float
     minimum: float = 0.25
     fitted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -85,15 +84,10 @@ class Training:
     momentum: float = MOMENTUM
 
     @property
-    def rate(self) -> float:
-        """lr, for SGD as if with momentum 0.9."""
-        longer = (1 - MOMENTUM) / (1 - self.momentum) if self.family == "sgd" else 1.0
-        return self.lr * longer
-
-    @property
     def spent(self) -> float:
-        """lr·steps, likewise."""
-        return self.rate * self.steps
+        """lr·steps, for SGD as if with momentum 0.9."""
+        longer = (1 - MOMENTUM) / (1 - self.momentum) if self.family == "sgd" else 1.0
+        return self.lr * self.steps * longer
 
 
 def family(optimizer: str) -> str | None:
@@ -104,19 +98,10 @@ def family(optimizer: str) -> str | None:
     return "adam" if name.startswith(_ADAM) else None
 
 
-def hottest(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:
+def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:
     """The highest T that the run allows, and how it reads with its numbers in place."""
     if training.family == "sgd":
         T = b.sgd * math.sqrt(training.spent * M / K)
         return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({training.spent:.4g}·{M:g}/{K:g})"
     T = b.adam * training.spent * M
     return T, f"a·lr·steps·M = {b.adam:g}·{training.spent:.4g}·{M:g}"
-
-
-def coldest(b: Budget, M: float, training: Training) -> tuple[float, str]:
-    """The lowest T that a step allows, and how it reads with its numbers in place."""
-    if training.family == "sgd":
-        T = b.floor * math.sqrt(training.rate * M)
-        if b.minimum < T:
-            return T, f"f·sqrt(lr·M) = {b.floor:g}·sqrt({training.rate:.4g}·{M:g})"
-    return b.minimum, "the lowest that was tried"

@@ -129,7 +129,7 @@ def _limited(result: Explanation, limit: Limit) -> Iterator[Notice]:
             f"lr·steps = {spent:.3g} is below what was measured ({bounds[0]:g} to {bounds[1]:g}): T is extrapolated. "
             "Check with tstar.check.",
         )
-    if limit.hottest < result.bound:
+    if limit.decides:
         yield Notice(
             "note",
             "budget",

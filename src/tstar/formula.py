@@ -52,12 +52,11 @@ class Flag:
 
 @dataclass(frozen=True)
 class Limit:
-    """The T between which this training can learn, how they read, and which of them decided, if any."""
+    """The highest T that the training can learn at, how it reads, and whether it is lower than T*."""
 
-    hottest: float
-    coldest: float
-    expressions: tuple[str, str]
-    decided: Literal["hottest", "coldest"] | None
+    expression: str
+    value: float
+    decides: bool
     training: Training
 
 
@@ -91,16 +90,14 @@ class Explanation:
 
     def limit_text(self) -> str:
         """What the training allows, in words; empty where it is not known."""
-        limit = self.limit
-        if limit is None:
+        if self.limit is None:
             return ""
-        hottest = f"{limit.expressions[0]} = {limit.hottest:.4g}"
-        coldest = f"{limit.coldest:.4g}, {limit.expressions[1]}"
-        if limit.decided is None:
-            return f"at most {hottest}: there is room for T*"
-        if limit.decided == "hottest":
-            return f"at most {hottest}, lower than T*: it decides"
-        return f"at most {hottest}, but at least {coldest}: it decides"
+        text = f"at most {self.limit.expression} = {self.limit.value:.4g}"
+        if not self.limit.decides:
+            return f"{text}: there is room for T*"
+        if self.limit.value < self.temperature:
+            return f"{text}, and {self.temperature:g} is the lowest that was tried: it decides"
+        return f"{text}, lower than T*: it decides"
 
     def __float__(self) -> float:
         return self.temperature
@@ -216,7 +213,7 @@ def explain(
     T = min(max(total, float(chosen.minimum)), float(chosen.maximum))
     limit = _limit(chosen, inputs, training, T)
     return Explanation(
-        temperature=T if limit is None else max(limit.coldest, min(T, limit.hottest)),
+        temperature=T if limit is None else _within(chosen, limit, T),
         unclipped=total,
         terms=terms,
         flags=tuple(flag for name, value in used.items() if (flag := _flag(chosen, name, value))),
@@ -255,18 +252,19 @@ def _training(
 def _limit(
     c: Coefficients, inputs: dict[str, float | None], training: Training | None, T: float
 ) -> Limit | None:
-    """Both bounds, and which of them moves T*: a run that cannot be both is rather too hot than unstable."""
     if c.budget is None or training is None:
         return None
     M, K = inputs["num_features"], inputs["num_classes"]
     assert M is not None
     assert K is not None
-    high, reads_high = budget.hottest(c.budget, M, K, training)
-    low, reads_low = budget.coldest(c.budget, M, training)
-    decided: Literal["hottest", "coldest"] | None = "hottest" if high < T else None
-    if min(T, high) < low:
-        decided = "coldest"
-    return Limit(high, low, (reads_high, reads_low), decided, training)
+    value, expression = budget.limit(c.budget, M, K, training)
+    return Limit(expression, value, value < T, training)
+
+
+def _within(c: Coefficients, limit: Limit, T: float) -> float:
+    """The lower of T* and the limit, but nothing that was not tried."""
+    assert c.budget is not None
+    return max(min(T, limit.value), min(T, c.budget.minimum))
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:

@@ -94,33 +94,29 @@ function explainSet(set, facts) {
   return { temperature, unclipped, clipped, terms, flags: flagsOf(set, facts) };
 }
 
-/** The T between which a training can learn, and how they read. */
-function boundsOf(budget, facts, { family, lr, steps }) {
+/** The highest T that a training can learn at, and how it reads. */
+function limitOf(budget, facts, { family, lr, steps }) {
   const { num_features: M, num_classes: K } = facts;
   const spent = lr * steps;
-  const sgd = family === "sgd";
-  const hottest = sgd ? budget.sgd * Math.sqrt((spent * M) / K) : budget.adam * spent * M;
-  const reads = sgd
-    ? `c·sqrt(lr·steps·M/K) = ${general(budget.sgd)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})`
-    : `a·lr·steps·M = ${general(budget.adam)}·${general(spent, 4)}·${general(M)}`;
-  const step = sgd ? budget.floor * Math.sqrt(lr * M) : 0;
-  const tried = step <= budget.minimum;
-  const coldest = tried ? budget.minimum : step;
-  const from = tried ? "the lowest that was tried" : `f·sqrt(lr·M) = ${general(budget.floor)}·sqrt(${general(lr, 4)}·${general(M)})`;
-  return { hottest, coldest, reads, from };
+  if (family === "sgd") {
+    const value = budget.sgd * Math.sqrt((spent * M) / K);
+    return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(budget.sgd)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
+  }
+  return { value: budget.adam * spent * M, reads: `a·lr·steps·M = ${general(budget.adam)}·${general(spent, 4)}·${general(M)}` };
 }
 
 /** As explainSet, but no hotter than the training can learn at; null where a fact is missing. */
 function explainAware(set, facts, training) {
   const plain = training.family && training.lr !== null && training.steps !== null ? explainSet(set, facts) : null;
   if (!plain) return null;
-  const { hottest, coldest, reads, from } = boundsOf(set.budget, facts, training);
-  const most = `at most ${reads} = ${general(hottest, 4)}`;
-  let limit = `${most}: there is room for T*`;
-  if (hottest < plain.temperature) limit = `${most}, lower than T*: it decides`;
-  if (Math.min(plain.temperature, hottest) < coldest) limit = `${most}, but at least ${general(coldest, 4)}, ${from}: it decides`;
-  const temperature = Math.max(coldest, Math.min(plain.temperature, hottest));
-  return { ...plain, bound: plain.temperature, temperature, limit };
+  const { value, reads } = limitOf(set.budget, facts, training);
+  const bound = plain.temperature;
+  const temperature = Math.max(Math.min(bound, value), Math.min(bound, set.budget.minimum));
+  let limit = `at most ${reads} = ${general(value, 4)}`;
+  if (value >= bound) limit += ": there is room for T*";
+  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that was tried: it decides`;
+  else limit += ", lower than T*: it decides";
+  return { ...plain, bound, temperature, limit };
 }
 
 /** Which variant to use and why, as tstar.recommend chooses. */

@@ -19,7 +19,7 @@ from tstar.evidence.cases import Array, Case
 from tstar.evidence.regret import Rule
 
 ADAM_FAMILY = ("adam", "adamw")
-RESAMPLES = 10
+RESAMPLES = 15
 
 
 class Facts(NamedTuple):
@@ -68,7 +68,7 @@ def fit_law(law: Law, found: Sequence[Case], seed: int = 0) -> tuple[float, ...]
     """The coefficients with the highest mean validation accuracy, averaged over resampled data sets.
 
     On plateaus of accuracy the single best coefficients are an accident of noise. So the data sets
-    are drawn with replacement :data:`RESAMPLES` times, and the mean of the best coefficients is kept.
+    are drawn with replacement :data:`RESAMPLES` times, and the median of the best coefficients is kept.
     """
     if not found:
         raise TstarError(f"Conditions to fit the law {law.name!r} on must be there, got none.")
@@ -83,7 +83,7 @@ def fit_law(law: Law, found: Sequence[Case], seed: int = 0) -> tuple[float, ...]
         for place in rng.integers(len(sets), size=len(sets)):
             counts[members[place]] += 1
         best.append(_highest(law, found, counts, seed))
-    return tuple(float(value) for value in np.mean(best, axis=0))
+    return tuple(float(value) for value in np.median(best, axis=0))
 
 
 def _highest(law: Law, found: Sequence[Case], counts: Array, seed: int) -> Array:
