@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 from atlas import way
 from atlas_figures import advised_against_best, plateau
-
 from tstar.budget import family
 from tstar.evidence import RULES, atlas, cases, compare, noise, scores
 from tstar.evidence.candidates import LAWS
