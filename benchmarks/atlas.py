@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tstar.errors import TstarError
 from tstar.evidence import (
+    RULES,
     atlas,
     cases,
     compare,
@@ -24,8 +26,13 @@ from tstar.evidence import (
     shared_exponent,
     too_hot,
 )
+from tstar.evidence.candidates import LAWS, clipped
 from tstar.evidence.cases import Case
+from tstar.evidence.laws import Law, leave_one_out, left_out_rule
+from tstar.evidence.regret import Rule
 from tstar.evidence.stored import COLUMNS, FILE
+from tstar.fitting import per_environment
+from tstar.report.style import save
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGED = ROOT / "src" / "tstar" / "evidence" / FILE
@@ -57,18 +64,68 @@ def chosen(found: list[Case], **facts: object) -> list[Case]:
     return [case for case in found if fits(case)]
 
 
-def rules_tables(found: list[Case]) -> dict[str, pd.DataFrame]:
-    """Every rule on all conditions, on the core, and on each way of training."""
-    parts = {"all": found, "core": chosen(found, **CORE)}
+# The paper's own form with coefficients of ours; T is linear in them, so a box is all it needs.
+OWN = {
+    "own base": Law("own base", "α·sqrt(M) + β", ((-1.0, 2.0), (-8.0, 12.0)),
+                    lambda theta, f: clipped(theta[0] * np.sqrt(f.M) + theta[1], 1.0)),
+    "own cn": Law("own cn", "α·sqrt(M) + β + δ·ln K", ((-1.0, 2.0), (-8.0, 24.0), (-6.0, 2.0)),
+                  lambda theta, f: clipped(theta[0] * np.sqrt(f.M) + theta[1] + theta[2] * np.log(f.K), 1.0)),
+}  # fmt: skip
+BUDGET = "min(cn, limit)"
+
+
+def all_rules(found: list[Case], core: list[Case]) -> dict[str, Rule]:
+    """The closed forms, the paper's form fitted on the core, and the budget fitted on everything: each
+    data set judged by a fit that has not seen it."""
+    rules: dict[str, Rule] = dict(RULES)
+    for name, law in OWN.items():
+        rules[f"{name}, left out"] = left_out_rule(law, leave_one_out(law, core))
+    rules["budget, left out"] = left_out_rule(LAWS[BUDGET], leave_one_out(LAWS[BUDGET], found))
+    return rules
+
+
+def rules_tables(found: list[Case], runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Every rule on all conditions, on the core, on each way of training, and beside the trained rivals."""
+    core = chosen(found, **CORE)
+    rules = all_rules(found, core)
+    # Coefficients fitted on the core know nothing of data sets that it lacks (the other sizes of images, joined sets).
+    own = {name: rule for name, rule in rules.items() if not name.startswith("own")}
+    everything = scores(found, own)
+    parts = {"all": everything, "core": scores(core, rules)}
+    members = {"all": found, "core": core}
     for case in found:
-        parts.setdefault(way(case), []).append(case)
+        members.setdefault(way(case), []).append(case)
+    for name, some in members.items():
+        parts.setdefault(name, scores(some, own))
+    trained = methods_table(runs)
+    parts["rivals"] = beside_rivals(core, rules, trained)
+    members["rivals"] = [c for c in core if c.facts["num_features"] == 64]
     rows = []
-    for name, members in parts.items():
-        lost, count = noise(members)
-        part = compare(scores(members)).assign(noise=lost, noise_conditions=count)
+    for name, table in parts.items():
+        lost, count = noise(members[name])
+        part = compare(table).assign(noise=lost, noise_conditions=count, training_runs=1)
         part.insert(0, "part", name)
         rows.append(part)
-    return {"conditions": scores(found), "rules": pd.concat(rows, ignore_index=True)}
+        grid = np.mean([len(case.temperatures) for case in members[name]])
+        rows.append(pd.DataFrame([{"part": name, "rule": "oracle", "conditions": part["conditions"].max(), "regret": 0.0, "captured": 1.0, "training_runs": grid}]))  # fmt: skip
+    return {
+        "conditions": everything,
+        "rules": pd.concat(rows, ignore_index=True),
+        "methods": trained,
+    }
+
+
+def beside_rivals(core: list[Case], rules: dict[str, Rule], trained: pd.DataFrame) -> pd.DataFrame:
+    """The closed forms and the trained methods on the conditions that have all of them."""
+    there = trained.groupby(["dataset", "num_features"])["rule"].nunique()
+    full = there[there == trained["rule"].nunique()].index
+    places = {(str(name), int(M)): i for i, (name, M) in enumerate(full)}
+    mine = [c for c in core if (c.facts["dataset"], int(c.facts["num_features"])) in places]
+    table = scores(mine, rules)
+    table["condition"] = [places[row["dataset"], int(row["num_features"])] for _, row in table.iterrows()]  # fmt: skip
+    rows = trained[[(d, int(M)) in places for d, M in zip(trained["dataset"], trained["num_features"], strict=True)]].copy()  # fmt: skip
+    rows["condition"] = [places[d, int(M)] for d, M in zip(rows["dataset"], rows["num_features"], strict=True)]  # fmt: skip
+    return pd.concat([table, rows], ignore_index=True)
 
 
 def way(case: Case) -> str:
@@ -167,7 +224,7 @@ def methods_table(runs: pd.DataFrame) -> pd.DataFrame:
             {
                 "dataset": place[0],
                 "num_features": place[2],
-                "rule": place[-1],
+                "rule": f"{place[-1]}, trained",
                 "seeds": len(group),
                 "accuracy": mine,
                 "regret": 100 * case.at(case.best) - mine,
@@ -177,20 +234,56 @@ def methods_table(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """α and β of every data set and network, without and with BN, and their S.D.: where both have two widths."""
+    scratch = runs[(runs["scenario"] == "scratch") & (runs["lr"] == 0.1) & (runs["steps"] == 800)]
+    kept = scratch[(scratch["method"] == "fixed") & (scratch["optimizer"] == "sgd")]
+    widths = kept.groupby(["dataset", "model", "norm"])["num_features"].agg(lambda m: tuple(sorted(set(m))))  # fmt: skip
+    both = []
+    for (dataset, model), part in widths.groupby(level=[0, 1]):
+        have = {norm: set(part[dataset, model, norm]) for norm in ("none", "batch") if (dataset, model, norm) in part.index}  # fmt: skip
+        shared = have.get("none", set()) & have.get("batch", set())
+        if len(shared) > 1:
+            both.append((dataset, model, shared))
+    frames = [kept[(kept["dataset"] == d) & (kept["model"] == m) & kept["num_features"].isin(s)] for d, m, s in both]  # fmt: skip
+    if not frames:
+        raise TstarError(
+            "Two widths with and without BN must be there for some data set, got none."
+        )
+    frame = pd.concat(frames)
+    # The same temperatures with and without the norm, so that only the norm differs.
+    return per_environment(frame, skip=True)
+
+
+def figures(found: list[Case], rules: pd.DataFrame) -> None:
+    from atlas_figures import LABELS, cliffs, curves, regrets
+
+    core = chosen(found, **CORE)
+    save(curves(core), RESULTS / "curves.png")
+    save(cliffs(found), RESULTS / "cliffs.png")
+    for part in ("core", "all", "rivals"):
+        kept = rules[rules["rule"] != "oracle"]
+        save(regrets(kept, part, LABELS), RESULTS / f"regret_{part}.png")
+
+
 def tables() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     runs = atlas()
     found = cases(runs, "batch")
-    made = rules_tables(found)
+    made = rules_tables(found, runs)
     made |= {
         "exponents": exponents_table(found),
         "cliffs": cliff_table(found),
         "bn": bn_table(runs),
-        "methods": methods_table(runs),
+        "spread": spread_table(runs),
     }
     for name, table in made.items():
         table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.5g")
-        print(f"\n{name}\n{table.head(40).to_string(index=False)}" if name != "conditions" else "")
+    figures(found, made["rules"])
+    shown = made["rules"][made["rules"]["part"].isin(("all", "core", "rivals"))]
+    print(shown.round(3).to_string(index=False))
+    for name in ("exponents", "bn", "spread"):
+        print(f"\n{name}\n{made[name].round(3).to_string(index=False)}")
 
 
 def main() -> None:
