@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from tstar.budget import MOMENTUM, family
 from tstar.cautions import Notice, Plan, notices, read_optimizer
 from tstar.coefficients import Coefficients, get
 from tstar.errors import TstarError, unknown
-from tstar.formula import Explanation, check_csg, explain
+from tstar.formula import Explanation, check_csg, explain, whole
 from tstar.surgery import Head, resolve_head, unwrap
 
 Scenario = Literal["scratch", "finetune"]
@@ -143,7 +144,7 @@ def recommend(
         label_smoothing: the smoothing in the loss.
         scenario: ``"scratch"`` or ``"finetune"``.
         batch_size: samples a step.
-        coefficients: a fit of your own in place of the paper's.
+        coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer and steps too.
         head: the output layer's path, where the model has several.
         example_input: an input that the model accepts, where the output layer is not found without one.
     """
@@ -153,35 +154,19 @@ def recommend(
     if head == "all":
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     found = resolve_head(model, head, example_input)
-    name, lr, momentum = read_optimizer(optimizer)
+    name, lr, momentum = read_optimizer(optimizer, found.layer)
     K = found.num_classes if num_classes is None else num_classes
     extra: list[Notice] = []
     if data is not None and csg is None:
         csg = _measure(data, K, extra)
     difficulty = None if csg is None else check_csg(csg)
-    if coefficients is not None:
-        result = explain(
-            found.num_features, K, difficulty, variant=variant, coefficients=coefficients
-        )
-        reason = f"Coefficients of your own: {result.coefficients.provenance.source}."
-    elif variant is None and lr is not None and steps is not None and family(name or ""):
-        result = explain(
-            found.num_features,
-            K,
-            lr=lr,
-            optimizer=name,
-            steps=steps,
-            momentum=MOMENTUM if momentum is None else momentum,
-        )
-        reason = _AWARE
-    else:
-        variant, reason = (
-            (variant, "The variant you asked for.")
-            if variant
-            else choose_variant(difficulty, scenario)
-        )
-        usable = difficulty if get(variant).gamma is not None else None
-        result = explain(found.num_features, K, usable, variant=variant)
+    training: dict[str, Any] = {}
+    if lr is not None and steps is not None and family(name or ""):
+        mu = MOMENTUM if momentum is None else momentum
+        training = {"lr": lr, "optimizer": name, "steps": steps, "momentum": mu}
+    result, reason = _explained(
+        found.num_features, K, difficulty, variant, coefficients, scenario, training
+    )
     plan = Plan(
         optimizer=name,
         lr=lr,
@@ -207,8 +192,36 @@ def recommend(
 # The evidence is results/budget/README.md.
 _AWARE = (
     "The paper's T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on the atlas of "
-    "training runs."
+    "training runs; csg is no part of it."
 )
+
+
+def _explained(
+    M: int,
+    K: int,
+    csg: float | None,
+    variant: str | None,
+    coefficients: Coefficients | str | os.PathLike[str] | None,
+    scenario: str,
+    training: dict[str, Any],
+) -> tuple[Explanation, str]:
+    """T with its terms, and why this formula."""
+    if coefficients is not None:
+        own = (
+            coefficients
+            if isinstance(coefficients, Coefficients)
+            else Coefficients.load(coefficients)
+        )
+        told = training if own.budget is not None else {}
+        result = explain(M, K, csg, variant=variant, coefficients=own, **told)
+        return result, f"Coefficients of your own: {own.provenance.source}."
+    if variant == "budget" or (variant is None and training):
+        return explain(M, K, variant="budget", **training), _AWARE
+    chosen, reason = (
+        (variant, "The variant you asked for.") if variant else choose_variant(csg, scenario)
+    )
+    usable = csg if get(chosen).gamma is not None else None
+    return explain(M, K, usable, variant=chosen), reason
 
 
 def choose_variant(csg: float | None, scenario: str) -> tuple[str, str]:
@@ -272,10 +285,8 @@ def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
 
 def _check_plan(steps: Any, label_smoothing: Any, batch_size: Any) -> None:
     for name, value in (("steps", steps), ("batch_size", batch_size)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or value < 1
-        ):
-            raise TstarError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if value is not None:
+            whole(name, value, least=1)
     if (
         isinstance(label_smoothing, bool)
         or not isinstance(label_smoothing, int | float)

@@ -1,4 +1,4 @@
-r"""The highest temperature that a way of training can learn at: this equation's only home.
+r"""The highest temperature that a way of training can learn at.
 
 Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``tstar.reparametrisation``). Its
 inputs are batch-normed, ‖h‖² ≈ M, so one step moves a logit by about lr·M/T² of its gradient; with Adam, whose steps
@@ -25,7 +25,12 @@ from typing import Any
 from tstar.errors import TstarError, unknown
 
 MOMENTUM = 0.9  # of the runs that the numbers were measured on
-_ADAM = ("adam", "nadam", "radam")
+# Names in torch, transformers, DeepSpeed and bitsandbytes; what follows "_" or "8bit" is how, not what.
+_FAMILIES = {
+    "sgd": ("sgd", "sgdw"),
+    "adam": ("adam", "adamw", "nadam", "nadamw", "radam", "fusedadam", "deepspeedcpuadam",
+             "pagedadam", "pagedadamw"),
+}  # fmt: skip
 _NUMBERS = ("sgd", "adam", "minimum")
 
 
@@ -45,6 +50,7 @@ class Budget:
                 raise TstarError(f"{name} of a budget must be a number, got {value!r}.")
             if not (math.isfinite(value) and value > 0):
                 raise TstarError(f"{name} of a budget must be finite and positive, got {value!r}.")
+        object.__setattr__(self, "fitted", _ranges(self.fitted))
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON types."""
@@ -62,16 +68,26 @@ class Budget:
         strange = sorted(set(data) - {*_NUMBERS, "fitted"})
         if strange:
             raise unknown("field of a budget", strange[0], (*_NUMBERS, "fitted"))
-        ranges = {}
-        for name, ends in data.get("fitted", {}).items():
-            try:
-                low, high = (float(end) for end in ends)
-            except (TypeError, ValueError):
-                raise TstarError(
-                    f"The range of lr·steps must be [low, high], got {ends!r}."
-                ) from None
-            ranges[name] = (low, high)
-        return cls(**{name: data[name] for name in _NUMBERS if name in data}, fitted=ranges)
+        numbers = {name: data[name] for name in _NUMBERS if name in data}
+        return cls(**numbers, fitted=data.get("fitted", {}))
+
+
+def _ranges(fitted: object) -> dict[str, tuple[float, float]]:
+    """The ranges of lr·steps by family, if they are that."""
+    if not isinstance(fitted, Mapping) or not set(fitted) <= set(_FAMILIES):
+        raise TstarError(
+            f"fitted of a budget must give a range for {' and '.join(_FAMILIES)}, got {fitted!r}."
+        )
+    ranges = {}
+    for name, ends in fitted.items():
+        try:
+            low, high = (float(end) for end in ends)
+        except (TypeError, ValueError):
+            low, high = math.nan, math.nan
+        if not 0 <= low <= high < math.inf:
+            raise TstarError(f"The range of lr·steps must be [low, high], got {ends!r}.")
+        ranges[name] = (low, high)
+    return ranges
 
 
 @dataclass(frozen=True)
@@ -92,10 +108,8 @@ class Training:
 
 def family(optimizer: str) -> str | None:
     """``"sgd"``, ``"adam"`` (with AdamW, NAdam, …), or ``None`` for an optimiser that was not measured."""
-    name = optimizer.lower()
-    if name.startswith("sgd"):
-        return "sgd"
-    return "adam" if name.startswith(_ADAM) else None
+    name = optimizer.lower().partition("_")[0].removesuffix("8bit").removesuffix("32bit")
+    return next((kind for kind, names in _FAMILIES.items() if name in names), None)
 
 
 def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:

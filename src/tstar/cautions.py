@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from torch import nn
+
+from tstar.budget import MOMENTUM, Training, family
 from tstar.errors import TstarError
-from tstar.formula import Explanation, Limit
+from tstar.formula import Explanation, Limit, number
 
 Severity = Literal["warning", "caution", "note"]
 
@@ -45,26 +48,42 @@ class Plan:
     attention: bool = False
 
 
-def read_optimizer(optimizer: Any) -> tuple[str | None, float | None, float | None]:
-    """(name, lr, momentum) of a torch optimiser, of a name, or of a pair of name and learning rate."""
+def read_optimizer(
+    optimizer: Any, layer: nn.Module | None = None
+) -> tuple[str | None, float | None, float | None]:
+    """(name, lr, momentum) of a torch optimiser, of a name, or of a pair of name and learning rate.
+
+    Of several groups of parameters the one that trains ``layer``, the output layer, counts: T acts there.
+    Where none does, since the model is tempered later, it is the one with the highest rate.
+    """
     if optimizer is None:
         return None, None, None
     if isinstance(optimizer, str):
         return optimizer.lower(), None, None
     if isinstance(optimizer, tuple) and len(optimizer) == 2 and isinstance(optimizer[0], str):
-        name, lr = optimizer
-        if isinstance(lr, bool) or not isinstance(lr, int | float) or not lr > 0:
-            raise TstarError(f"The learning rate must be a positive number, got {lr!r}.")
-        return name.lower(), float(lr), None
+        name, lr = optimizer[0], number("The learning rate", optimizer[1])
+        if lr <= 0:
+            raise TstarError(f"The learning rate must be a positive number, got {optimizer[1]!r}.")
+        return name.lower(), lr, None
     groups = getattr(optimizer, "param_groups", None)
     if not groups:
         raise TstarError(
             "optimizer must be a torch optimiser, a name, or a pair of name and learning rate such as "
             f"('sgd', 0.1); got {optimizer!r}."
         )
-    # A scheduler's warm-up may have lowered lr already; "initial_lr" is what the user chose.
-    lr = max(float(group.get("initial_lr", group["lr"])) for group in groups)
-    return type(optimizer).__name__.lower(), lr, groups[0].get("momentum")
+    mine = {id(p) for p in layer.parameters()} if layer is not None else set()
+    own = [group for group in groups if any(id(p) in mine for p in group["params"])]
+    group = max(own or groups, key=_highest_rate)
+    # A cycle of momentum starts at its highest; what the user gave is the optimiser's default.
+    cycled = "max_momentum" in group
+    momentum = optimizer.defaults.get("momentum") if cycled else group.get("momentum")
+    return type(optimizer).__name__.lower(), _highest_rate(group), momentum
+
+
+def _highest_rate(group: Any) -> float:
+    """The rate that a schedule falls from: a warm-up may have lowered it, a cycle will raise it."""
+    known = (group.get("max_lr"), group.get("initial_lr"), group["lr"])
+    return max(float(rate) for rate in known if rate is not None)
 
 
 def notices(result: Explanation, num_classes: int, plan: Plan) -> tuple[Notice, ...]:
@@ -72,7 +91,7 @@ def notices(result: Explanation, num_classes: int, plan: Plan) -> tuple[Notice, 
     found = [
         *_range(result),
         *_training(plan, result),
-        *_task(plan, num_classes),
+        *_task(plan, num_classes, result.limit is not None),
     ]
     order = {"warning": 0, "caution": 1, "note": 2}
     return tuple(sorted(found, key=lambda notice: order[notice.severity]))
@@ -88,7 +107,7 @@ def _range(result: Explanation) -> Iterator[Notice]:
         yield Notice(
             "caution",
             "clipped",
-            f"The formula gives {result.unclipped:.3g}, outside its bounds; it was clipped to {result.temperature:g}.",
+            f"The formula gives {result.unclipped:.3g}, outside its bounds; it was clipped to {result.bound:g}.",
         )
 
 
@@ -100,7 +119,7 @@ def _training(plan: Plan, result: Explanation) -> Iterator[Notice]:
     if (
         plan.attention
         and plan.lr is not None
-        and plan.optimizer == "sgd"
+        and _family(plan) == "sgd"
         and plan.lr > _TRANSFORMER_LR
     ):
         yield Notice(
@@ -120,29 +139,21 @@ def _training(plan: Plan, result: Explanation) -> Iterator[Notice]:
 
 def _limited(result: Explanation, limit: Limit) -> Iterator[Notice]:
     """What to say where the budget has been taken into account."""
-    assert result.coefficients.budget is not None
-    spent, bounds = limit.training.spent, result.coefficients.budget.fitted.get(limit.training.family)  # fmt: skip
-    if bounds is not None and spent < bounds[0]:
-        yield Notice(
-            "caution",
-            "small-budget",
-            f"lr·steps = {spent:.3g} is below what was measured ({bounds[0]:g} to {bounds[1]:g}): T is extrapolated. "
-            "Check with tstar.check.",
-        )
     if limit.decides:
         yield Notice(
             "note",
             "budget",
-            f"The paper's formula says {result.bound:.3g}, for training at SGD lr 0.1 over 200 epochs; yours has too few "
-            "steps, or too low a learning rate, to learn at that.",
+            f"For long training T* would be {result.bound:.3g}; yours has too few steps, or too low a learning rate, to "
+            "learn at that.",
         )
 
 
 def _unlimited(plan: Plan, result: Explanation) -> Iterator[Notice]:
     """What to say where the formula does not know how one trains."""
     yield from _optimizer(plan)
-    if plan.lr is not None and plan.optimizer == "sgd" and plan.steps is not None:
-        yield from _budget(plan.lr * plan.steps, result)
+    if plan.lr is not None and plan.steps is not None and _family(plan) == "sgd":
+        momentum = MOMENTUM if plan.momentum is None else plan.momentum
+        yield from _budget(Training("sgd", plan.lr, plan.steps, momentum).spent, result)
     elif plan.steps is not None and plan.steps < _FITTED_STEPS:
         yield Notice(
             "caution",
@@ -150,11 +161,7 @@ def _unlimited(plan: Plan, result: Explanation) -> Iterator[Notice]:
             f"{plan.steps:,} steps are fewer than the {_FITTED_STEPS:,} to 150,000 of the fit; the best T falls with the "
             "number of steps. Check with tstar.check, or stay near T = 1.",
         )
-    if (
-        plan.optimizer is None
-        or (plan.optimizer == "sgd" and plan.lr is None)
-        or plan.steps is None
-    ):
+    if plan.optimizer is None or plan.lr is None or plan.steps is None:
         yield Notice(
             "note",
             "unknown-training",
@@ -164,14 +171,14 @@ def _unlimited(plan: Plan, result: Explanation) -> Iterator[Notice]:
 
 
 def _optimizer(plan: Plan) -> Iterator[Notice]:
-    if plan.optimizer is not None and plan.optimizer != "sgd":
+    if plan.optimizer is not None and _family(plan) != "sgd":
         yield Notice(
             "caution",
             "other-optimizer",
             f"The coefficients were fitted with SGD, not {plan.optimizer}; adaptive optimisers respond to T otherwise. "
             "Check with tstar.check.",
         )
-    if plan.optimizer == "sgd" and plan.lr is not None and not 0.05 <= plan.lr <= 0.2:
+    if _family(plan) == "sgd" and plan.lr is not None and not 0.05 <= plan.lr <= 0.2:
         known = (
             " (validated by the paper for fine-tuning)"
             if plan.scenario == "finetune" and plan.lr == 0.01
@@ -182,6 +189,10 @@ def _optimizer(plan: Plan) -> Iterator[Notice]:
             "other-lr",
             f"The coefficients were fitted at SGD lr 0.1, not {plan.lr:g}{known}; the best T falls with the learning rate.",
         )
+
+
+def _family(plan: Plan) -> str | None:
+    return None if plan.optimizer is None else family(plan.optimizer)
 
 
 def _budget(budget: float, result: Explanation) -> Iterator[Notice]:
@@ -201,7 +212,7 @@ def _budget(budget: float, result: Explanation) -> Iterator[Notice]:
         )
 
 
-def _task(plan: Plan, num_classes: int) -> Iterator[Notice]:
+def _task(plan: Plan, num_classes: int, limited: bool) -> Iterator[Notice]:
     if plan.label_smoothing > 0:
         yield Notice(
             "caution",
@@ -209,7 +220,7 @@ def _task(plan: Plan, num_classes: int) -> Iterator[Notice]:
             f"Label smoothing ({plan.label_smoothing:g}) and T* do not combine well: in the paper's table on it the formula "
             "loses part of its gain. Prefer T* without smoothing.",
         )
-    if num_classes < 8:
+    if num_classes < 8 and not limited:
         yield Notice(
             "caution",
             "few-classes",

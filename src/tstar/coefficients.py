@@ -80,6 +80,8 @@ class Coefficients:
                 raise TstarError(
                     f"{name} must be finite in coefficient set {self.name!r}, got {value!r}."
                 )
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise TstarError(f"budget must be a Budget record, got {self.budget!r}.")
         if not 0 < self.minimum <= self.maximum:
             raise TstarError(
                 f"0 < minimum <= maximum must hold in coefficient set {self.name!r}, "

@@ -137,6 +137,8 @@ def test_the_training_counts_as_in_python(open_page):
         (16, 1000, "sgd", 1e-4, 10),
         (384, 77, "adamw", 3e-4, 120),
         (256, 77, "adamw", 0.003, 800),
+        (48, 10, "sgd", 0.1, 50_000),
+        (64, 10, "adamw", 3e-4, 100_000),
         (2048, 1000, "adamw", 3e-5, 100),
     ):
         fill(page, M, K)
@@ -148,11 +150,17 @@ def test_the_training_counts_as_in_python(open_page):
         assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12)
         assert page.inner_text("#limit") == f"Your training allows {expected.limit_text()}."
         assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
+        flags = [f"{flag.level}: {flag.message}" for flag in expected.flags]
+        assert [text for text in got["flags"] if not text.startswith("clipped")] == flags
     page.check("#variant-cn")  # the paper's variants stay at hand
     assert shown(page)["headline"] == pytest.approx(tstar.temperature(2048, 1000, variant="cn"))
     page.fill("#steps", "0")
     assert "must be a whole number of at least 1" in page.inner_text("#steps-error")
     assert shown(page)["variant"] == "cn"  # what is not known is not used
+    assert (
+        page.inner_text("#training-missing")
+        == "For a T that fits your training, give the steps too."
+    )
 
 
 def test_fine_tuning_and_a_base_width(open_page):

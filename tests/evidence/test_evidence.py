@@ -80,6 +80,14 @@ def test_wins_ties_and_losses_are_against_one():
     assert row["worst"] == pytest.approx(100 * (curve(1, 1.0) - curve(32, 1.0)))
 
 
+def test_a_rule_that_lacks_a_condition_is_refused_and_a_point_is_a_tie():
+    table = scores(cases(frame(lambda d, M: 4.0)), {"one": lambda facts: 1.0, "two": lambda f: 2.0})
+    table["gain"] = 100 * (0.81 - 0.80)  # a little more than 1
+    assert [*compare(table)["ties"]] == [2, 2]
+    with pytest.raises(TstarError, match="'two' has 1 rows"):
+        compare(table.iloc[:3])
+
+
 def test_noise_is_what_one_half_of_the_seeds_loses_on_the_other():
     runs = frame(
         lambda d, M: 4.0, datasets=("a",), val=lambda T, seed: float((2 if seed else 8) == T)
@@ -160,4 +168,4 @@ def test_the_atlas_that_ships_has_what_an_analysis_needs():
     assert done["val_accuracy"].between(0, 1).all()
     found = cases(runs)
     assert {"image", "signal", "text"} <= {case.facts["domain"] for case in found}
-    assert all(case.temperatures[0] <= 0.25 and case.temperatures[-1] >= 64 for case in found)
+    assert all(case.temperatures[0] <= 0.5 and case.temperatures[-1] >= 8 for case in found)

@@ -105,8 +105,19 @@ function limitOf(budget, facts, { family, lr, steps }) {
   return { value: budget.adam * spent * M, reads: `a·lr·steps·M = ${general(budget.adam)}·${general(spent, 4)}·${general(M)}` };
 }
 
+/** A training shorter than any that was measured; for Adam a longer one too. */
+function trainingFlags(budget, { family, lr, steps }) {
+  const spent = lr * steps;
+  const [low, high] = budget.fitted[family];
+  const below = spent < low;
+  if (!below && !(family === "adam" && spent > high)) return [];
+  const message = `lr·steps = ${general(spent, 3)} is ${below ? "below" : "above"} ${span([low, high])}, where the budget `
+    + "was measured: it is extrapolating";
+  return [{ level: "extrapolation", message }];
+}
+
 /** As explainSet, but no hotter than the training can learn at; null where a fact is missing. */
-function explainAware(set, facts, training) {
+function explainAware(set, paper, facts, training) {
   const plain = training.family && training.lr !== null && training.steps !== null ? explainSet(set, facts) : null;
   if (!plain) return null;
   const { value, reads } = limitOf(set.budget, facts, training);
@@ -114,9 +125,10 @@ function explainAware(set, facts, training) {
   const temperature = Math.max(Math.min(bound, value), Math.min(bound, set.budget.minimum));
   let limit = `at most ${reads} = ${general(value, 4)}`;
   if (value >= bound) limit += ": there is room for T*";
-  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that was tried: it decides`;
+  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised: it decides`;
   else limit += ", lower than T*: it decides";
-  return { ...plain, bound, temperature, limit };
+  const flags = [...flagsOf(value < bound ? set : paper, facts), ...trainingFlags(set.budget, training)];
+  return { ...plain, bound, temperature, limit, flags };
 }
 
 /** Which variant to use and why, as tstar.recommend chooses. */

@@ -12,7 +12,7 @@ const make = (tag, attributes = {}, ...children) => {
 const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your training" };
 const AXIS = [0.1, 512];
 const AWARE = "The paper’s T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on our "
-  + "atlas of training runs.";
+  + "atlas of training runs; csg is no part of it.";
 let picked = null; // the variant that the reader chose, if any
 let drawn = null;
 
@@ -57,6 +57,15 @@ function readInputs() {
 function readTraining(facts) {
   const name = by("optimizer").value;
   return { name, family: name === "sgd" ? "sgd" : name ? "adam" : null, lr: facts.lr, steps: facts.steps };
+}
+
+/** Of the training either nothing counts or all of it: say what is still missing. */
+function showMissing({ family, lr, steps }, { num_classes: K }) {
+  const given = [family, lr, steps].some((part) => part !== null);
+  const missing = Object.entries({ "the optimiser": family, "the learning rate": lr, "the steps": steps, K })
+    .filter(([, part]) => part === null).map(([word]) => word);
+  by("training-missing").textContent = given && missing.length
+    ? `For a T that fits your training, give ${missing.join(" and ")} too.` : "";
 }
 
 function showError(id, text) {
@@ -144,9 +153,10 @@ function update() {
   }
   const usable = picked && lacking(known.sets[picked], facts).length === 0;
   const training = readTraining(facts);
-  const aware = usable ? null : explainAware(known.aware, facts, training);
+  const aware = usable ? null : explainAware(known.aware, known.sets.cn, facts, training);
   const advised = chooseVariant(known, facts, by("scenario").value);
   const name = usable ? picked : aware ? "budget" : advised.name;
+  showMissing(training, facts);
   if (aware) {
     showAnswer(name, AWARE, aware);
     by("code").textContent = codeFor(known.aware, facts, training);

@@ -34,7 +34,7 @@ def recommend(
     steps: Annotated[int | None, typer.Option(help="Planned number of optimiser steps.")] = None,
     scenario: Annotated[str, typer.Option(help="scratch or finetune.")] = "scratch",
     label_smoothing: Annotated[float, typer.Option(help="Smoothing in the loss.")] = 0.0,
-    variant: Annotated[str | None, typer.Option(help="base, csg, cn or csgcn.")] = None,
+    variant: Annotated[str | None, typer.Option(help="base, csg, cn, csgcn or budget.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The temperature for a model and a data set, with its reasons and warnings.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,27 @@ class Case:
         return Case(self.facts, self.temperatures, self.val[seeds], self.test[seeds])
 
 
+def data_sets(facts: Mapping[str, Any]) -> frozenset[str]:
+    """The data that a condition's samples come from, whatever their size: ``a_32+b_96`` → {a, b}."""
+    return frozenset(part.partition("_")[0] for part in str(facts["dataset"]).split("+"))
+
+
+def clusters(names: Sequence[str]) -> list[NDArray[np.int64]]:
+    """The places of names that share data, directly or through a joined set: what is drawn when resampling."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, name in enumerate(names):
+        own, members = set(data_sets({"dataset": name})), [place]
+        apart = []
+        for parts, places in groups:
+            if parts & own:
+                own |= parts
+                members = places + members
+            else:
+                apart.append((parts, places))
+        groups = [*apart, (own, members)]
+    return [np.array(sorted(places)) for _, places in groups]
+
+
 def cases(runs: pd.DataFrame, norm: str | None = "batch", method: str = "fixed") -> list[Case]:
     """The conditions that have a grid of temperatures, each with the seeds that have all of it."""
     kept = planned_lengths(select(runs, norm=norm, method=method))
@@ -62,12 +83,18 @@ def cases(runs: pd.DataFrame, norm: str | None = "batch", method: str = "fixed")
     for key, group in kept.groupby(names, dropna=False, sort=True):
         facts = {name: plain_value(value) for name, value in zip(names, key, strict=True)}
         facts |= {
-            name: plain_value(group[name].iloc[0]) for name in ("csg", "domain") if name in group
+            name: plain_value(_first(group[name])) for name in ("csg", "domain") if name in group
         }
         case = _case(facts, group)
         if case is not None:
             found.append(case)
     return found
+
+
+def _first(column: pd.Series) -> Any:
+    """The first value that is there: a run that diverged early may lack it."""
+    known = column.dropna()
+    return column.iloc[0] if known.empty else known.iloc[0]
 
 
 def _case(facts: dict[str, Any], group: pd.DataFrame) -> Case | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tstar.errors import TstarError
-from tstar.evidence.cases import Array, Case
+from tstar.evidence.cases import Array, Case, clusters
 
 _EXPONENTS = np.linspace(-1.0, 2.0, 121)
 _LEVELS = np.geomspace(1e-3, 4096, 512)  # of a_g·x̄^b, the temperature at the group's middle
@@ -48,7 +48,7 @@ def shared_exponent(
         raise TstarError(f"Conditions that differ in {variable!r} alone must be there, got none.")
     gains = np.stack([_group_profile(group, variable, on) for group in groups])
     names = [str(group[0].facts["dataset"]) for group in groups]
-    members = [np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)]
+    members = clusters(names)
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(_RESAMPLES):

@@ -2,7 +2,7 @@
 
 A law maps what is known before training to a T. Its coefficients are those at which the mean
 validation accuracy of the conditions is highest, so a flat plateau counts for little and a cliff for
-much; an average over resampled data sets makes them steady. It is judged by leaving out one data set at a time, never on data that it was fitted on.
+much. It is judged by leaving out one data set at a time, never on data that it was fitted on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.budget import family
 from tstar.errors import TstarError, require
-from tstar.evidence.cases import Array, Case
+from tstar.evidence.cases import Array, Case, data_sets
 from tstar.evidence.regret import Rule
-
-ADAM_FAMILY = ("adam", "adamw")
-RESAMPLES = 15
 
 
 class Facts(NamedTuple):
@@ -45,7 +43,7 @@ class Facts(NamedTuple):
             csg=np.where(csg > 0, csg, np.nan),
             lr=column("lr"),
             steps=column("steps"),
-            adam=np.array([facts["optimizer"] in ADAM_FAMILY for facts in many]),
+            adam=np.array([family(str(facts["optimizer"])) == "adam" for facts in many]),
         )
 
 
@@ -59,35 +57,12 @@ class Law:
     temperature: Callable[[Sequence[float], Facts], Array]
 
 
-def data_sets(facts: Mapping[str, Any]) -> frozenset[str]:
-    """The data that a condition's samples come from, whatever their size: ``a_32+b_96`` → {a, b}."""
-    return frozenset(part.partition("_")[0] for part in str(facts["dataset"]).split("+"))
-
-
 def fit_law(law: Law, found: Sequence[Case], seed: int = 0) -> tuple[float, ...]:
-    """The coefficients with the highest mean validation accuracy, averaged over resampled data sets.
-
-    On plateaus of accuracy the single best coefficients are an accident of noise. So the data sets
-    are drawn with replacement :data:`RESAMPLES` times, and the median of the best coefficients is kept.
-    """
+    """The coefficients with the highest mean validation accuracy over the conditions."""
     if not found:
         raise TstarError(f"Conditions to fit the law {law.name!r} on must be there, got none.")
     if not law.bounds:
         return ()
-    sets = sorted({data_sets(case.facts) for case in found}, key=sorted)
-    members = [[i for i, c in enumerate(found) if data_sets(c.facts) == own] for own in sets]
-    rng = np.random.default_rng(seed)
-    best = []
-    for _ in range(RESAMPLES):
-        counts = np.zeros(len(found))
-        for place in rng.integers(len(sets), size=len(sets)):
-            counts[members[place]] += 1
-        best.append(_highest(law, found, counts, seed))
-    return tuple(float(value) for value in np.median(best, axis=0))
-
-
-def _highest(law: Law, found: Sequence[Case], counts: Array, seed: int) -> Array:
-    """The coefficients with the highest weighted mean validation accuracy."""
     optimize = require("scipy.optimize", "fit")
     facts = Facts.of([case.facts for case in found])
     curves = [(np.log(case.temperatures), case.val.mean(axis=0)) for case in found]
@@ -95,16 +70,15 @@ def _highest(law: Law, found: Sequence[Case], counts: Array, seed: int) -> Array
     def loss(theta: Array) -> Array:  # (coefficients, candidates) → (candidates,)
         wanted = np.log(law.temperature(theta[:, :, None], facts))  # type: ignore[arg-type]
         total = np.zeros(theta.shape[1])
-        for i in np.flatnonzero(counts):
-            total -= counts[i] * np.interp(wanted[:, i], *curves[i])
+        for i, (grid, accuracy) in enumerate(curves):
+            total -= np.interp(wanted[:, i], grid, accuracy)
         return total
 
     result = optimize.differential_evolution(
-        loss, law.bounds, seed=seed, popsize=12, maxiter=60, tol=1e-6, polish=False,
+        loss, law.bounds, seed=seed, popsize=20, maxiter=200, tol=1e-8, polish=False,
         vectorized=True, updating="deferred",
     )  # fmt: skip
-    best: Array = result.x
-    return best
+    return tuple(float(value) for value in result.x)
 
 
 def leave_one_out(

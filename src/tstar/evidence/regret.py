@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tstar.errors import TstarError, require
-from tstar.evidence.cases import Array, Case
+from tstar.evidence.cases import Array, Case, clusters
 from tstar.rules import rule
 
 if TYPE_CHECKING:
@@ -93,9 +93,15 @@ def compare(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     pandas = require("pandas", "fit")
     rng = np.random.default_rng(seed)
     weights = _resamples(table.drop_duplicates("condition"), rng)
+    wanted = sorted(set(table["condition"]))
+    edge = 100 * TIE + 1e-9  # a difference of exactly a point is a tie, whatever its rounding
     rows = []
     for name in dict.fromkeys(table["rule"]):
         mine = table[table["rule"] == name].sort_values("condition")
+        if [*mine["condition"]] != wanted:
+            raise TstarError(
+                f"Every rule must have each of the {len(wanted)} conditions once, but {name!r} has {len(mine)} rows."
+            )
         regret, gain = (mine[column].to_numpy(dtype=float) for column in ("regret", "gain"))
         possible = regret + gain  # the oracle's gain over T = 1
         low, high = np.quantile(_means(weights, regret), [0.025, 0.975])
@@ -112,9 +118,9 @@ def compare(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
                 ),
                 "captured_low": np.nanquantile(shares, 0.025),
                 "captured_high": np.nanquantile(shares, 0.975),
-                "wins": int((gain > 100 * TIE).sum()),
-                "ties": int((np.abs(gain) <= 100 * TIE).sum()),
-                "losses": int((gain < -100 * TIE).sum()),
+                "wins": int((gain > edge).sum()),
+                "ties": int((np.abs(gain) <= edge).sum()),
+                "losses": int((gain < -edge).sum()),
                 "worst": max(0.0, -gain.min()),
             }
         )
@@ -140,7 +146,7 @@ def noise(found: Sequence[Case]) -> tuple[float, int]:
 
 def _resamples(conditions: pd.DataFrame, rng: np.random.Generator) -> Array:
     """(resamples, conditions) how often each condition counts, data sets drawn first."""
-    sets = list(conditions.sort_values("condition").groupby("dataset").indices.values())
+    sets = clusters([*conditions.sort_values("condition")["dataset"].astype(str)])
     weights = np.zeros((_RESAMPLES, len(conditions)))
     for row in weights:
         for place in rng.integers(len(sets), size=len(sets)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.coefficients import Coefficients
+from tstar.coefficients import Coefficients, get
 from tstar.errors import TstarError, require, unknown
 from tstar.fitting.curves import curves
 from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, read
@@ -270,11 +270,13 @@ def _recommender(
         label = f"the coefficient set {coefficients.name!r}"
     elif variant is not None:
         label = f"the paper's coefficients, variant {variant!r}"
-        temperature(64, 10, 2.0, variant=variant)  # an unknown name is refused here, not later
+        if get(variant).budget is not None:  # an unknown name is refused here, not later
+            coefficients, variant = get(variant), None
+            label = "the paper's cn, no hotter than each training allows"
     else:
         label = (
             "the paper's coefficients, the variant that its evidence prefers for each condition "
-            "(as tstar.recommend chooses)"
+            "(as tstar.recommend chooses where it is not told how one trains)"
         )
 
     def recommend(facts: Mapping[str, Any]) -> float | None:
@@ -289,6 +291,10 @@ def _recommender(
         chosen = variant
         if coefficients is None and variant is None:
             chosen, _ = choose_variant(csg, scenario)
+        told: dict[str, Any] = {}
+        if coefficients is not None and coefficients.budget is not None:
+            told = {name: facts.get(name) for name in ("lr", "optimizer", "steps")}
+            told["momentum"] = number(facts.get("momentum")) or 0.0
         try:
             return temperature(
                 int(features),
@@ -296,6 +302,7 @@ def _recommender(
                 csg or None,
                 variant=chosen,
                 coefficients=coefficients,
+                **told,
             )
         except TstarError:  # a fact that the set needs is missing: this condition has no T
             return None
