@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 
+import tstar
 from tstar import demo
 from tstar.demo import Demo, Point
 
@@ -74,8 +75,9 @@ def test_recommend_at_the_prompt():
         [sys.executable, "-m", "tstar", *words, *plan], capture_output=True, text=True, check=True
     )
     advice = json.loads(done.stdout)
-    assert advice["temperature"] == pytest.approx(5.3538, abs=1e-3)
-    assert "small-budget" in {n["code"] for n in advice["notices"] if n["severity"] == "warning"}
+    expected = tstar.temperature(64, 10, optimizer="sgd", lr=0.01, steps=930)
+    assert advice["temperature"] == pytest.approx(expected) != tstar.temperature(64, 10)
+    assert "budget" in {notice["code"] for notice in advice["notices"]}
 
 
 def test_recommend_asks_for_what_it_lacks():

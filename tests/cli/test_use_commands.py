@@ -26,6 +26,16 @@ def test_temperature_json():
     assert json.loads(done.stdout)["temperature"] == pytest.approx(5.3538, abs=1e-4)
 
 
+def test_temperature_for_a_training():
+    words = ("--features", "384", "--classes", "77", "--optimizer", "adamw", "--steps", "120")
+    done = tstar("temperature", *words, "--lr", "3e-4")
+    assert done.returncode == 0
+    assert done.stdout.startswith("T = 0.")
+    assert "a·lr·steps·M" in done.stdout
+    assert "it decides" in done.stdout
+    assert "lr is missing" in tstar("temperature", *words).stderr
+
+
 def test_an_error_is_one_line_and_debug_shows_the_traceback():
     done = tstar("temperature", "--features", "0")
     assert done.returncode == 1
