@@ -123,7 +123,7 @@ def test_the_shipped_numbers_are_those_of_the_shipped_atlas():
     from tstar.evidence.candidates import LAWS
     from tstar.evidence.laws import fit_law
 
-    c, a = (math.exp(v) for v in fit_law(LAWS["min(cn, limit)"], cases(atlas(), "batch")))
+    c, a = (math.exp(v) for v in fit_law(LAWS["limit"], cases(atlas(), "batch")))
     budget = training_aware().budget
     assert budget is not None
     assert budget.sgd == pytest.approx(c, rel=0.05)
