@@ -183,6 +183,22 @@ def cliff_table(found: list[Case]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def cliff_powers(cliffs: pd.DataFrame) -> pd.DataFrame:
+    """Least squares of ln T, where a tenth of the accuracy is lost, on ln(lr·steps), ln M and ln K, by optimiser."""
+    rows = []
+    for optimizer, part in cliffs.dropna(subset=["tenth_lost"]).groupby("optimizer"):
+        product = part["lr"] * part["steps"]
+        facts = [product, part["num_features"], part["num_classes"]]
+        X = np.column_stack([np.ones(len(part)), *(np.log(column.astype(float)) for column in facts)])  # fmt: skip
+        y = np.log(part["tenth_lost"].to_numpy(dtype=float))
+        theta = np.linalg.lstsq(X, y, rcond=None)[0]
+        variance = ((y - X @ theta) ** 2).sum() / (len(y) - len(theta))
+        errors = np.sqrt(variance * np.diag(np.linalg.inv(X.T @ X)))
+        for name, power, error in zip(("lr·steps", "M", "K"), theta[1:], errors[1:], strict=True):
+            rows.append({"optimizer": optimizer, "of": name, "power": power, "standard_error": error, "conditions": len(y)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def bn_table(runs: pd.DataFrame) -> pd.DataFrame:
     """BN before the head against none: at T = 1 and each at its own best T, in points."""
     with_bn = {_place(c): c for c in cases(runs, "batch")}
@@ -283,12 +299,13 @@ def tables() -> None:
         "bn": bn_table(runs),
         "spread": spread_table(runs),
     }
+    made["cliff_powers"] = cliff_powers(made["cliffs"])
     for name, table in made.items():
         table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.5g")
     figures(found, made["rules"])
     shown = made["rules"][made["rules"]["part"].isin(("all", "core", "rivals"))]
     print(shown.round(3).to_string(index=False))
-    for name in ("exponents", "bn", "spread"):
+    for name in ("exponents", "cliff_powers", "bn", "spread"):
         print(f"\n{name}\n{made[name].round(3).to_string(index=False)}")
 
 

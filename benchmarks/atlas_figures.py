@@ -77,6 +77,8 @@ def cliffs(found: Sequence[Case]) -> Any:
                 ends = np.array([x.min(), x.max()])
                 ax.plot(ends, level * ends**power, color=INK, lw=1, ls="--", label=f"{level:.2g}·x^{power:g}")  # fmt: skip
             ax.set(xscale="log", yscale="log", xlabel=label, ylabel="T that costs a tenth of the accuracy", title=optimizer)  # fmt: skip
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_minor_formatter("")
             ax.grid(color=FAINT)
             ax.legend()
     return figure
