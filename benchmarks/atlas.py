@@ -10,7 +10,9 @@ Every table is computed from ``tstar.atlas()``, so anyone can rebuild it without
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -94,7 +96,7 @@ def rules_tables(found: list[Case], runs: pd.DataFrame) -> dict[str, pd.DataFram
     parts = {"all": everything, "core": scores(core, rules)}
     members = {"all": found, "core": core}
     for case in found:
-        members.setdefault(way(case), []).append(case)
+        members.setdefault(way(case.facts), []).append(case)
     for name, some in members.items():
         parts.setdefault(name, scores(some, general))
     trained = methods_table(runs)
@@ -130,9 +132,8 @@ def beside_rivals(mine: list[Case], rules: dict[str, Rule], trained: pd.DataFram
     return pd.concat([scores(mine, rules), rows], ignore_index=True)
 
 
-def way(case: Case) -> str:
+def way(f: Mapping[str, Any]) -> str:
     """The way of training, in words."""
-    f = case.facts
     return f"{f['scenario']} {f['optimizer']} lr={f['lr']:g} steps={f['steps']:g}"
 
 

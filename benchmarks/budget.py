@@ -72,7 +72,7 @@ def compare_laws() -> None:
     kept = table[table["rule"].isin(("default", "ours-cn", CHOSEN))]
     _write(kept, "conditions")
     for name, column in (("by_dataset", "dataset"), ("by_way", "way")):
-        part = kept.assign(way=[_way(row) for _, row in kept.iterrows()])
+        part = kept.assign(way=[way(row) for _, row in kept.iterrows()])
         groups = part.groupby([column, "rule"]).agg(conditions=("regret", "size"), regret=("regret", "mean"), gain=("gain", "mean"), worst=("gain", "min"))  # fmt: skip
         _write(groups.reset_index(), name)
     advice = {"before: the paper's cn": "ours-cn", "after: it knows the training": CHOSEN}
@@ -119,10 +119,6 @@ def seed_spread(found: list[Case]) -> float:
                 squares += float(((difference - difference.mean()) ** 2).sum())
                 freedom += case.seeds - 1
     return float(np.sqrt(squares / freedom)) if freedom else float("nan")
-
-
-def _way(row: pd.Series) -> str:
-    return way(Case(dict(row), np.array([]), np.array([]), np.array([])))
 
 
 def predict() -> None:

@@ -14,9 +14,10 @@ from torch import nn
 
 from tstar.budget import MOMENTUM, family
 from tstar.cautions import Notice, Plan, notices, read_optimizer
-from tstar.coefficients import Coefficients, get
+from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError, unknown
-from tstar.formula import Explanation, check_csg, explain, whole
+from tstar.formula import Explanation, explain
+from tstar.inputs import check_csg, whole
 from tstar.surgery import Head, resolve_head, unwrap
 
 Scenario = Literal["scratch", "finetune"]
@@ -160,10 +161,10 @@ def recommend(
     if data is not None and csg is None:
         csg = _measure(data, K, extra)
     difficulty = None if csg is None else check_csg(csg)
+    momentum = MOMENTUM if momentum is None else momentum
     training: dict[str, Any] = {}
     if lr is not None and steps is not None and family(name or ""):
-        mu = MOMENTUM if momentum is None else momentum
-        training = {"lr": lr, "optimizer": name, "steps": steps, "momentum": mu}
+        training = {"lr": lr, "optimizer": name, "steps": steps, "momentum": momentum}
     result, reason = _explained(
         found.num_features, K, difficulty, variant, coefficients, scenario, training
     )
@@ -207,11 +208,7 @@ def _explained(
 ) -> tuple[Explanation, str]:
     """T with its terms, and why this formula."""
     if coefficients is not None:
-        own = (
-            coefficients
-            if isinstance(coefficients, Coefficients)
-            else Coefficients.load(coefficients)
-        )
+        own = as_coefficients(coefficients)
         told = training if own.budget is not None else {}
         result = explain(M, K, csg, variant=variant, coefficients=own, **told)
         return result, f"Coefficients of your own: {own.provenance.source}."

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.budget import MOMENTUM, Training, family
 from tstar.errors import TstarError
-from tstar.formula import Explanation, Limit, number
+from tstar.formula import Explanation, Limit
+from tstar.inputs import number
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Severity = Literal["warning", "caution", "note"]
 
@@ -40,7 +42,7 @@ class Plan:
 
     optimizer: str | None = None
     lr: float | None = None
-    momentum: float | None = None
+    momentum: float = MOMENTUM
     steps: int | None = None
     batch_size: int | None = None
     label_smoothing: float = 0.0
@@ -152,8 +154,7 @@ def _unlimited(plan: Plan, result: Explanation) -> Iterator[Notice]:
     """What to say where the formula does not know how one trains."""
     yield from _optimizer(plan)
     if plan.lr is not None and plan.steps is not None and _family(plan) == "sgd":
-        momentum = MOMENTUM if plan.momentum is None else plan.momentum
-        yield from _budget(Training("sgd", plan.lr, plan.steps, momentum).spent, result)
+        yield from _budget(Training("sgd", plan.lr, plan.steps, plan.momentum).spent, result)
     elif plan.steps is not None and plan.steps < _FITTED_STEPS:
         yield Notice(
             "caution",

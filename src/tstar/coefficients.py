@@ -97,6 +97,10 @@ class Coefficients:
             (self.gamma is not None, self.delta is not None), "csgcn"
         )
 
+    def clip(self, T: float) -> float:
+        """T within the set's bounds."""
+        return min(max(T, float(self.minimum)), float(self.maximum))
+
     def to_dict(self) -> dict[str, Any]:
         """The set as plain JSON types."""
         numbers = {name: getattr(self, name) for name in _NUMBERS}
@@ -164,6 +168,17 @@ class Coefficients:
                 "a newer tstar may have written it."
             )
         return cls.from_dict(data)
+
+
+def as_coefficients(given: Coefficients | str | os.PathLike[str]) -> Coefficients:
+    """A set of the user's own: the record itself, or what its JSON file holds."""
+    if isinstance(given, Coefficients):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise TstarError(
+            f"coefficients must be a Coefficients record or a path to its JSON file, got {given!r}."
+        )
+    return Coefficients.load(given)
 
 
 def _scope_to_dict(scope: Scope) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from typing import Any, Literal, SupportsFloat
 
 from tstar import budget
 from tstar.budget import MOMENTUM, Training
-from tstar.coefficients import Coefficients, get
+from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError
+from tstar.inputs import number, positive_csg, whole
 
 Level = Literal["validated", "extrapolation"]
 _SYMBOLS = {"num_features": "M", "num_classes": "K", "csg": "csg"}
@@ -86,8 +87,7 @@ class Explanation:
     @property
     def bound(self) -> float:
         """T* after the clip, before the budget."""
-        c = self.coefficients
-        return min(max(self.unclipped, float(c.minimum)), float(c.maximum))
+        return self.coefficients.clip(self.unclipped)
 
     def limit_text(self) -> str:
         """What the training allows, in words; empty where it is not known."""
@@ -202,7 +202,7 @@ def explain(
     inputs = {
         "num_features": whole("num_features", num_features, least=1),
         "num_classes": None if num_classes is None else whole("num_classes", num_classes, least=2),
-        "csg": None if csg is None else _positive_csg(csg),
+        "csg": None if csg is None else positive_csg(csg),
     }
     training = _training(lr, optimizer, steps, momentum)
     chosen = _choose(inputs, variant, coefficients, aware=training is not None)
@@ -211,7 +211,7 @@ def explain(
     used = {
         name: value for name, value in inputs.items() if value is not None and _uses(chosen, name)
     }
-    T = min(max(total, float(chosen.minimum)), float(chosen.maximum))
+    T = chosen.clip(total)
     limit = _limit(chosen, inputs, training, T)
     return Explanation(
         temperature=T if limit is None else _within(chosen, limit, T),
@@ -304,7 +304,7 @@ def _choose(
 ) -> Coefficients:
     """The set to use: the caller's own, the variant named, or the richest that the inputs allow."""
     if coefficients is not None:
-        chosen = _own(coefficients)
+        chosen = as_coefficients(coefficients)
         if variant is not None and variant != chosen.variant:
             raise TstarError(
                 f"variant and coefficients must agree, got variant={variant!r} and a set of "
@@ -334,16 +334,6 @@ def _choose(
             f"num_classes must be given for the coefficients {chosen.name!r}; pass num_classes=…."
         )
     return chosen
-
-
-def _own(coefficients: Coefficients | str | os.PathLike[str]) -> Coefficients:
-    if isinstance(coefficients, Coefficients):
-        return coefficients
-    if not isinstance(coefficients, str | os.PathLike):
-        raise TstarError(
-            f"coefficients must be a Coefficients record or a path to its JSON file, got {coefficients!r}."
-        )
-    return Coefficients.load(coefficients)
 
 
 def _uses(c: Coefficients, quantity: str) -> bool:
@@ -392,46 +382,6 @@ def _flag(c: Coefficients, quantity: str, value: float) -> Flag | None:
         f"{symbol} = {value:g} is outside {fitted} (fitted){where}: the formula is extrapolating"
     )
     return Flag("extrapolation", quantity, value, message)
-
-
-def number(name: str, value: object) -> float:
-    """A finite float, from anything that is a number and nothing that merely converts to one."""
-    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
-        raise TstarError(f"{name} must be a number, got {value!r}.")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise TstarError(f"{name} must be a single number, got {value!r} ({error}).") from error
-    if not math.isfinite(number):
-        raise TstarError(f"{name} must be finite, got {name}={number}.")
-    return number
-
-
-def whole(name: str, value: object, *, least: int) -> float:
-    count = number(name, value)
-    if count < least or not count.is_integer():
-        raise TstarError(
-            f"{name} must be a whole number of at least {least}, got {name}={value!r}."
-        )
-    return count
-
-
-def check_csg(value: object) -> float:
-    """csg as a float, if it is one: finite, and at least 0 (perfectly separated classes)."""
-    csg = number("csg", value)
-    if csg < 0:
-        raise TstarError(f"csg >= 0 must hold, but got csg={csg}.")
-    return csg
-
-
-def _positive_csg(value: object) -> float:
-    csg = check_csg(value)
-    if csg == 0:
-        raise TstarError(
-            "csg > 0 must hold, but got csg=0 (perfectly separated classes), whose logarithm does not exist; "
-            "leave csg out, so that the class count alone corrects the temperature."
-        )
-    return csg
 
 
 __all__ = ["Explanation", "Flag", "Term", "explain", "temperature"]

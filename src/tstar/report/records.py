@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.coefficients import Coefficients, get
+from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError, require, unknown
 from tstar.fitting.curves import curves
 from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, read
@@ -264,9 +264,8 @@ def _recommender(
     variant: str | None, coefficients: Coefficients | str | os.PathLike[str] | None
 ) -> tuple[Callable[[Mapping[str, Any]], float | None], str]:
     """Facts → T, and which formula that is, in words."""
-    if isinstance(coefficients, str | os.PathLike):
-        coefficients = Coefficients.load(coefficients)
     if coefficients is not None:
+        coefficients = as_coefficients(coefficients)
         label = f"the coefficient set {coefficients.name!r}"
     elif variant is not None:
         label = f"the paper's coefficients, variant {variant!r}"
