@@ -50,6 +50,22 @@ def test_predicting_uses_eval_mode_and_restores_the_mode(training):
     torch.testing.assert_close(logits, model(x).detach())
 
 
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((4,), 512), ((3, 32, 32), 512), ((3, 96, 96), 56), ((3, 512, 512), 16)]
+)
+def test_large_samples_are_measured_in_small_batches(shape, expected):
+    sizes = []
+
+    class Sizes(nn.Module):
+        def forward(self, x):
+            sizes.append(len(x))
+            return x.flatten(1)[:, :2]
+
+    predict(Sizes(), torch.zeros(1, *shape).expand(600, *shape))
+    assert sizes[0] == expected
+    assert sum(sizes) == 600
+
+
 def test_a_confidence_on_an_edge_belongs_to_the_bin_above():
     functional = pytest.importorskip("torchmetrics.functional.classification")
     probabilities = torch.tensor([[0.5, 0.5, 0.0], [0.4, 0.3, 0.3]])

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from tstar.models.small_maps import Conv3x3
+
 _CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _NORM: dict[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {
     1: nn.BatchNorm1d,
@@ -20,6 +22,8 @@ _NORM: dict[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {
 
 def conv3(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
     """A convolution of width 3 that keeps the size (halves it with stride 2), without bias."""
+    if nd == 2 and stride == 1:
+        return Conv3x3(inputs, outputs)
     return _CONV[nd](inputs, outputs, 3, stride=stride, padding=1, bias=False)
 
 
