@@ -3,6 +3,7 @@
     tstar sweep studies/atlas.toml --store atlas.db --workers 2 --data-root FOLDER
     python benchmarks/atlas.py export atlas.db      # → src/tstar/evidence/atlas.parquet
     python benchmarks/atlas.py tables               # → results/atlas/*.csv and figures
+    python benchmarks/pages.py                      # the tables of the written results
 
 Every table is computed from ``tstar.atlas()``, so anyone can rebuild it without a training run.
 """
