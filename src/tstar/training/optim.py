@@ -11,14 +11,19 @@ from tstar.training.config import Config
 
 
 def make_optimizer(module: nn.Module, config: Config) -> torch.optim.Optimizer:
-    """SGD with momentum, Adam or AdamW over every trainable parameter."""
+    """SGD with momentum, Adam or AdamW over every trainable parameter.
+
+    Where torch has it, the fused step: one pass over the weights instead of one an operation. It takes
+    weights and gradients in the order in which they lie, which autograd keeps the same.
+    """
     parameters = [p for p in module.parameters() if p.requires_grad]
+    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
+    lr, decay = config.lr, config.weight_decay
     if config.optimizer == "sgd":
-        return torch.optim.SGD(
-            parameters, config.lr, momentum=config.momentum, weight_decay=config.weight_decay
-        )
+        momentum = config.momentum
+        return torch.optim.SGD(parameters, lr, momentum, weight_decay=decay, fused=fused)
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(parameters, config.lr, weight_decay=config.weight_decay)
+    return kind(parameters, lr, weight_decay=decay, fused=fused)
 
 
 def lr_factor(step: int, steps: int, config: Config) -> float:
