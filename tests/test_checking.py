@@ -50,7 +50,7 @@ def test_it_reports_the_peak_and_the_formula(digits, planted):
     assert result.best.test_accuracy == pytest.approx(0.89 + 0.001)
     assert result.best.error == pytest.approx(0.001 / np.sqrt(3))
     assert result.advice.num_features == 16
-    assert result.formula.temperature == 8 or result.formula.temperature == 2
+    assert result.formula.temperature == 1  # nearest to 0.45, what 16 steps can learn at
     text = str(result)
     assert "← peak" in text
     assert "← formula" in text
@@ -71,9 +71,20 @@ def test_the_default_grid_surrounds_the_formula(digits, planted):
     result = check(make_model, digits, seeds=1, config=QUICK)
     T = result.advice.temperature
     grid = [row.temperature for row in result.rows[1:]]
-    assert grid == [T / 4, T / 2, T, 2 * T, 4 * T]  # T / 4 = 0.93 stands for 1
-    assert tstar.checking._grid(None, 8.0) == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert grid == tstar.checking._around(T)
+    assert grid[:2] == [T / 4, T / 2]
+    assert tstar.checking._around(3.7) == [3.7 / 4, 3.7 / 2, 3.7, 7.4, 14.8]  # 0.93 stands for 1
+    assert tstar.checking._around(8.0) == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
     assert result.formula.temperature == T
+
+
+def test_the_formula_knows_the_training_of_the_check(digits, planted):
+    """It is bounded by what so few steps can learn at, and says what tstar.temperature says."""
+    result = check(make_model, digits, temperatures=[1], seeds=1, config=QUICK)
+    told = {"lr": QUICK.lr, "optimizer": "sgd", "steps": result.steps}
+    assert result.advice.temperature == pytest.approx(tstar.temperature(16, 10, **told))
+    assert result.advice.temperature < tstar.temperature(16, 10, csg=None) + 1e-9
+    assert result.advice.temperature == pytest.approx(0.28 * (0.1 * result.steps * 16 / 10) ** 0.5)
 
 
 def test_diverged_trainings_count_as_nothing_right(digits, monkeypatch):

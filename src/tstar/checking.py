@@ -21,13 +21,15 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.checking_data import Task, as_task
 from tstar.errors import TstarError
-from tstar.surgery import temper
+from tstar.surgery import resolve_head, temper
 from tstar.training import Config, train
 from tstar.training.loop import length
+from tstar.training.optim import make_optimizer
 from tstar.training.parts import make_parts
 from tstar.training.timing import FORWARD, step_seconds
 
 _LEAST_STEPS = 20
+_MOST = 6  # temperatures of the grid that is made here
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class Check:
             f"({gap:+.1f} points{', within the noise' if abs(gap) <= 200 * noise else ''})"
         )
         return (
-            f"The formula points at T = {self.advice.temperature:.3g}, {how}; the model as it is gives "
+            f"For this training the formula points at T = {self.advice.temperature:.3g}, {how}; the model as it is gives "
             f"{100 * plain.test_accuracy:.1f} % (formula {gain:+.1f} points). "
-            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look, "
-            "longer training may peak elsewhere."
+            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look; "
+            "longer training may peak at a higher T: ask tstar.recommend with the steps of yours."
         )
 
     def __str__(self) -> str:
@@ -143,7 +145,7 @@ def check(
     head: str | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> Check:
-    """Train briefly at several temperatures and compare the peak with the formula.
+    """Train briefly at several temperatures and compare the peak with the formula for such a training.
 
     Args:
         make_model: makes a fresh model; called under a seed for each training, so that all
@@ -170,24 +172,28 @@ def check(
         raise TstarError(f"seeds must be a whole number of at least 1, got {seeds!r}.")
     model = _make(make_model, 0)
     parts = make_parts(task, config, 0)  # type: ignore[arg-type]
+    example = parts.ready(parts.x[:2])
+    found = resolve_head(model, head, example)
+    if found.num_classes != task.num_classes:
+        raise TstarError(
+            f"The model must have one output for each of the data's {task.num_classes} classes, got "
+            f"{found.num_classes}; change make_model."
+        )
+    given = None if temperatures is None else _given(temperatures)
+    runs = seeds * (1 + (_MOST if given is None else len(given)))
+    seconds = budget - time.perf_counter() + started
+    config = replace(config, steps=_steps(model, parts, config, seconds, runs))
     advice = recommend(
         model,
         csg=csg,
         num_classes=task.num_classes,
-        optimizer=(config.optimizer, config.lr),
-        head=head,
-        example_input=parts.ready(parts.x[:2]),
+        optimizer=make_optimizer(model, config),
+        steps=config.steps,
+        head=found,
+        example_input=example,
     )
-    if advice.head.num_classes != task.num_classes:
-        raise TstarError(
-            f"The model must have one output for each of the data's {task.num_classes} classes, got "
-            f"{advice.head.num_classes}; change make_model."
-        )
-    grid = _grid(temperatures, advice.temperature)
+    grid = _around(advice.temperature) if given is None else given
     total = seeds * (len(grid) + 1)
-    config = replace(
-        config, steps=_steps(model, parts, config, budget - time.perf_counter() + started, total)
-    )
 
     results: dict[float | None, list[tuple[float, float, bool]]] = {T: [] for T in (None, *grid)}
     for index in range(total):
@@ -223,11 +229,13 @@ def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
     return model
 
 
-def _grid(temperatures: Sequence[float] | None, formula: float) -> list[float]:
-    if temperatures is None:
-        around = [formula * factor for factor in (0.25, 0.5, 1, 2, 4)]
-        # T = 1 as well, unless it is as good as there already.
-        return around if any(0.75 < T < 1.33 for T in around) else sorted([1.0, *around])
+def _around(formula: float) -> list[float]:
+    around = [formula * factor for factor in (0.25, 0.5, 1, 2, 4)]
+    # T = 1 as well, unless it is as good as there already.
+    return around if any(0.75 < T < 1.33 for T in around) else sorted([1.0, *around])
+
+
+def _given(temperatures: Sequence[float]) -> list[float]:
     grid = sorted({float(T) for T in temperatures})
     if not grid or not all(math.isfinite(T) and T > 0 for T in grid):
         raise TstarError(
