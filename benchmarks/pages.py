@@ -107,6 +107,18 @@ def powers() -> str:
     return _table(["", "lr·steps", "M", "K", "theory"], lines)
 
 
+def bn() -> str:
+    """What BatchNorm before the output layer adds."""
+    table = pd.read_csv(ROOT / "results/atlas/bn_effect.csv", dtype={"T": str})
+    words = {"1": "at T = 1", "cn": "at the paper's T* (cn)", "best": "each at its best T"}
+    lines = [
+        [words[str(row["T"])], f"{row['gain']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})", f"{row['least']:+.1f} to {row['most']:+.1f}"]
+        for _, row in table.iterrows()
+    ]  # fmt: skip
+    counts = f"{table['conditions'].iloc[0]} conditions, {table['datasets'].iloc[0]} data sets"
+    return _table([counts, "BN's gain in points", "range"], lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "core": lambda: rules("core"),
     "all": lambda: rules("all"),
@@ -114,6 +126,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "laws": laws,
     "worth": worth,
     "powers": powers,
+    "bn": bn,
 }
 
 

@@ -305,3 +305,13 @@ def test_files_that_are_none(tmp_path):
     np.savez(tmp_path / "c.npz", x=np.array([{"a": 1}], dtype=object), y=np.ones(1))
     with pytest.raises(TstarError, match="pickle"):
         csg(tmp_path / "c.npz")
+
+
+def test_token_ids_are_refused_without_an_encoder():
+    from tstar.data import DataSet
+
+    ids, y = torch.randint(0, 9, (12, 4)), torch.arange(12) % 2
+    data = DataSet("texts", "tokens", ids, y, ids, y, ("a", "b"))
+    with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenise"):
+        read(data)
+    assert len(read(data, embed=lambda x: x.float()).codes) == 12

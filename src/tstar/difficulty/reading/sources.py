@@ -31,6 +31,11 @@ def read(
     if isinstance(data, str | os.PathLike):
         data, labels, names, notes = _open(Path(data), labels)
     elif hasattr(data, "x_train") and hasattr(data, "y_train"):  # tstar.data: its training part
+        if getattr(data, "domain", None) == "tokens" and embed is None:
+            raise TstarError(
+                f"Samples must be numbers whose distance means something, but {data.name} holds token ids; "
+                "pass the data set before tokenise(), or embed= with a text encoder."
+            )
         data, labels, names, notes = data.x_train, data.y_train, data.classes, ()
     else:
         names, notes = _class_names(data, labels), ()
