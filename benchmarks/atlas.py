@@ -213,7 +213,7 @@ def bn_table(runs: pd.DataFrame) -> pd.DataFrame:
             {
                 **{
                     name: plain.facts[name]
-                    for name in ("dataset", "num_features", "optimizer", "lr", "scenario")
+                    for name in ("dataset", "domain", "num_features", "optimizer", "lr", "scenario")
                 },
                 "none_1": 100 * plain.at(1.0),
                 "batch_1": 100 * other.at(1.0),
@@ -231,14 +231,16 @@ def bn_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 def bn_effect(bn: pd.DataFrame) -> pd.DataFrame:
     """What BN adds, in points: the mean over conditions, with a 95 % interval over data sets that share no data."""
-    rng = np.random.default_rng(0)
-    groups = clusters([*bn["dataset"].astype(str)])
     rows = []
-    for where in ("1", "cn", "best"):
-        gain = (bn[f"batch_{where}"] - bn[f"none_{where}"]).to_numpy(dtype=float)
-        drawn = [gain[np.concatenate([groups[i] for i in rng.integers(len(groups), size=len(groups))])].mean() for _ in range(2000)]  # fmt: skip
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        rows.append({"T": where, "gain": gain.mean(), "low": low, "high": high, "least": gain.min(), "most": gain.max(), "conditions": len(gain), "datasets": len(groups)})  # fmt: skip
+    kinds = bn["domain"].where(bn["scenario"] == "scratch", "fine-tuned")
+    for kind, part in bn.groupby(kinds):
+        rng = np.random.default_rng(0)
+        groups = clusters([*part["dataset"].astype(str)])
+        for where in ("1", "cn", "best"):
+            gain = (part[f"batch_{where}"] - part[f"none_{where}"]).to_numpy(dtype=float)
+            drawn = [gain[np.concatenate([groups[i] for i in rng.integers(len(groups), size=len(groups))])].mean() for _ in range(2000)]  # fmt: skip
+            low, high = np.quantile(drawn, [0.025, 0.975])
+            rows.append({"kind": kind, "T": where, "gain": gain.mean(), "low": low, "high": high, "least": gain.min(), "most": gain.max(), "conditions": len(gain), "datasets": len(groups)})  # fmt: skip
     return pd.DataFrame(rows)
 
 

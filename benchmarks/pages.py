@@ -108,15 +108,17 @@ def powers() -> str:
 
 
 def bn() -> str:
-    """What BatchNorm before the output layer adds."""
+    """What BatchNorm before the output layer adds, by kind of task."""
     table = pd.read_csv(ROOT / "results/atlas/bn_effect.csv", dtype={"T": str})
-    words = {"1": "at T = 1", "cn": "at the paper's T* (cn)", "best": "each at its best T"}
-    lines = [
-        [words[str(row["T"])], f"{row['gain']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})", f"{row['least']:+.1f} to {row['most']:+.1f}"]
-        for _, row in table.iterrows()
-    ]  # fmt: skip
-    counts = f"{table['conditions'].iloc[0]} conditions, {table['datasets'].iloc[0]} data sets"
-    return _table([counts, "BN's gain in points", "range"], lines)
+    lines = []
+    for kind, part in table.groupby("kind"):
+        cells = []
+        for _, row in part.set_index("T").loc[["1", "cn", "best"]].iterrows():
+            span = f"{row['low']:+.1f} to {row['high']:+.1f}"
+            cells.append(f"{row['gain']:+.1f}" + (f" ({span})" if row["datasets"] > 2 else ""))
+        of = f"{part['conditions'].iloc[0]} conditions, {part['datasets'].iloc[0]} data sets"
+        lines.append([f"{kind}: {of}", *cells])
+    return _table(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
 
 
 TABLES: dict[str, Callable[[], str]] = {
