@@ -112,6 +112,20 @@ def test_a_small_budget_lowers_the_temperature_or_is_a_warning():
     assert "small-budget" not in {code for _, code in codes(fine)}
 
 
+def test_below_one_sgd_is_doubtful_and_more_so_when_fine_tuning():
+    net = model(64, 100)
+    how = {"optimizer": sgd(net, 0.01), "steps": 200}
+    scratch = tstar.recommend(net, **how)
+    assert scratch.temperature < 1
+    assert ("caution", "sgd-below-one") in codes(scratch)
+    assert ("warning", "sgd-below-one") in codes(tstar.recommend(net, scenario="finetune", **how))
+    longer = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=2_000)
+    adam = tstar.recommend(net, optimizer=torch.optim.AdamW(net.parameters(), lr=3e-4), steps=100)
+    assert longer.temperature >= 1 > adam.temperature
+    for advice in (longer, adam):
+        assert "sgd-below-one" not in {code for _, code in codes(advice)}
+
+
 def test_with_a_long_training_the_papers_temperature_stays():
     net = model()
     advice = tstar.recommend(net, optimizer=sgd(net, 0.1), steps=78_000)
