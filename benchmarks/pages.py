@@ -15,7 +15,9 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("results/README.md", "results/budget/README.md", "docs/training.md")
-_SLOT = re.compile(r"(<!-- table ([\w-]+) -->\n\n).*?(\n\n<!-- end of table -->)", re.DOTALL)
+_SLOT = re.compile(
+    r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n\n<!-- end of table -->)", re.DOTALL
+)
 
 RULES = {
     "budget, left out": "[it knows the training](budget/README.md), data set left out",
@@ -107,6 +109,15 @@ def powers() -> str:
     return _table(["", "lr·steps", "M", "K", "theory"], lines)
 
 
+_KINDS = {
+    "image": "images",
+    "signal": "sensors",
+    "text": "texts",
+    "vector": "vectors",
+    "fine-tuned": "fine-tuned",
+}
+
+
 def bn() -> str:
     """What BatchNorm before the output layer adds, by kind of task."""
     table = pd.read_csv(ROOT / "results/atlas/bn_effect.csv", dtype={"T": str})
@@ -116,8 +127,9 @@ def bn() -> str:
         for _, row in part.set_index("T").loc[["1", "cn", "best"]].iterrows():
             span = f"{row['low']:+.1f} to {row['high']:+.1f}"
             cells.append(f"{row['gain']:+.1f}" + (f" ({span})" if row["datasets"] > 2 else ""))
-        of = f"{part['conditions'].iloc[0]} conditions, {part['datasets'].iloc[0]} data sets"
-        lines.append([f"{kind}: {of}", *cells])
+        count = int(part["datasets"].iloc[0])
+        of = f"{part['conditions'].iloc[0]} conditions, {count} data set{'s'[: count > 1]}"
+        lines.append([f"{_KINDS[kind]}: {of}", *cells])
     return _table(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
 
 
