@@ -42,6 +42,9 @@ PACKAGED = ROOT / "src" / "tstar" / "evidence" / FILE
 RESULTS = ROOT / "results" / "atlas"
 CORE = {"optimizer": "sgd", "lr": 0.1, "steps": 800, "scenario": "scratch", "model": ("vgg9", "vgg9-1d", "mlp")}  # fmt: skip
 
+# What a condition is, but for T, the norm, the method and the seed.
+PLACE = ("dataset", "model", "num_features", "optimizer", "lr", "steps", "scenario")
+
 
 def export(stores: list[Path]) -> None:
     """The finished runs of the stores, with the columns of an analysis, in a fixed order."""
@@ -245,8 +248,7 @@ def bn_effect(bn: pd.DataFrame) -> pd.DataFrame:
 
 
 def _place(case: Case) -> tuple[str, ...]:
-    keys = ("dataset", "model", "num_features", "optimizer", "lr", "steps", "scenario")
-    return tuple(str(case.facts.get(key)) for key in keys)
+    return tuple(str(case.facts.get(key)) for key in PLACE)
 
 
 def methods_table(runs: pd.DataFrame) -> pd.DataFrame:
@@ -254,8 +256,7 @@ def methods_table(runs: pd.DataFrame) -> pd.DataFrame:
     found = {_place(c): c for c in cases(runs, "batch")}
     rows = []
     trained = runs[runs["method"] != "fixed"]
-    keys = ["dataset", "model", "num_features", "optimizer", "lr", "steps", "scenario"]
-    for place, group in trained.groupby([*keys, "method"], dropna=False):
+    for place, group in trained.groupby([*PLACE, "method"], dropna=False):
         case = found.get(tuple(str(v) for v in place[:-1]))
         if case is None:
             continue

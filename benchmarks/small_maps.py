@@ -27,7 +27,7 @@ BATCH, STEPS = 64, 5
 
 def stepper(pixels: int, width: int) -> Callable[[], None]:
     """A function that does one training step."""
-    model = build("vgg9", 10, num_features=width, seed=0).to(memory_format=torch.channels_last)
+    model = build("vgg9", 10, num_features=width, seed=0)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=5e-4)
     x, y = torch.randn(BATCH, 3, pixels, pixels), torch.arange(BATCH) % 10
 

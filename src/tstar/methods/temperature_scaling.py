@@ -24,6 +24,7 @@ from tstar.methods.calibration import (
 )
 from tstar.methods.common import Plain, at_temperature
 from tstar.methods.interface import Facts, Recipe
+from tstar.training.scores import measuring_batch
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Calibration:
 
 
 @torch.no_grad()
-def logits_in_eval_mode(model: nn.Module, inputs: Tensor, batch_size: int = 512) -> Tensor:
-    """The model's logits in eval mode; every module's own mode is restored."""
+def logits_in_eval_mode(model: nn.Module, inputs: Tensor) -> Tensor:
+    """The model's logits in eval mode, as they are; every module's own mode is restored."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        return torch.cat([model(part) for part in torch.split(inputs, batch_size)])
+        return torch.cat([model(part) for part in torch.split(inputs, measuring_batch(inputs))])
     finally:
         for module, mode in modes:
             module.training = mode

@@ -30,12 +30,9 @@ def predict(
     batch_size: int | None = None,
     amp: bool = False,
 ) -> Tensor:
-    """The logits of ``inputs`` in eval mode, as float32; the model's mode is restored.
-
-    Without ``batch_size`` batches are of 512 samples, fewer where samples are large.
-    """
+    """The logits of ``inputs`` in eval mode, as float32; the model's mode is restored."""
     if batch_size is None:
-        batch_size = min(512, max(16, _VALUES // max(1, inputs[:1].numel())))
+        batch_size = measuring_batch(inputs)
     was_training = model.training
     model.eval()
     device_type = inputs.device.type
@@ -48,6 +45,11 @@ def predict(
         return torch.cat(parts)
     finally:
         model.train(was_training)
+
+
+def measuring_batch(inputs: Tensor) -> int:
+    """How many samples to measure at once: 512, fewer where samples are large."""
+    return min(512, max(16, _VALUES // max(1, inputs[:1].numel())))
 
 
 def evaluate(logits: Tensor, targets: Tensor) -> Scores:
