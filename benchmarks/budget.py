@@ -21,13 +21,13 @@ import pandas as pd
 
 from atlas import way
 from atlas_figures import advised_against_best, plateau
-from tstar.budget import family
 from tstar.errors import TstarError
 from tstar.evidence import RULES, atlas, cases, compare, noise, scores
 from tstar.evidence.candidates import LAWS
 from tstar.evidence.cases import Case, clusters
 from tstar.evidence.laws import fit_law, leave_one_out, left_out_rule
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
+from tstar.formula.law import family
 from tstar.report.style import save
 from tstar.sweep.study import load_study
 from tstar.sweep.transfer import load_runs

@@ -20,13 +20,13 @@ import numpy as np
 from scipy.optimize import differential_evolution
 
 from tstar import __version__, temperature
-from tstar.coefficients import get
 from tstar.fitting import alternatives, fit
 from tstar.fitting.curves import averages, curves
 from tstar.fitting.model import BOUNDS, Problem, problem
 from tstar.fitting.runs import Condition, conditions
 from tstar.fitting.search import search
 from tstar.fitting.synthetic import PAPER_TASKS, planted_runs, powers_of_two
+from tstar.formula.coefficients import get
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "fit"
 DRAWS = 10

@@ -29,7 +29,7 @@ import torch
 import tstar
 from tstar.data import DataSet, load, standardizer
 from tstar.models import build
-from tstar.surgery import tempered_heads
+from tstar.surgery.finding import tempered_heads
 from tstar.sweep.provenance import commit
 from tstar.training import Config, train
 

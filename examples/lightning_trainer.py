@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 import tstar
 from digits import accuracy, data, tempered
 from tstar.callbacks.lightning import TemperatureCallback
-from tstar.surgery import tempered_heads
+from tstar.surgery.finding import tempered_heads
 
 
 class Classifier(L.LightningModule):

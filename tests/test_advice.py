@@ -164,8 +164,8 @@ def test_a_cycle_counts_with_its_highest_rate_and_the_momentum_given():
 
 
 def test_sets_with_a_budget_are_told_how_one_trains():
-    from tstar.budget import Budget
-    from tstar.coefficients import Coefficients
+    from tstar.formula.coefficients import Coefficients
+    from tstar.formula.law import Budget
 
     net = model()
     own = Coefficients("mine", 0.4, 1.0, delta=-0.1, budget=Budget(0.1, 0.01))

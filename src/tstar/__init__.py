@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tstar._version import __version__
-from tstar.coefficients import Coefficients
 from tstar.errors import TstarError, TstarWarning
-from tstar.formula import Explanation, explain, temperature
+from tstar.formula.coefficients import Coefficients
+from tstar.formula.equation import Explanation, explain, temperature
 
 if TYPE_CHECKING:
     import tstar.data as data
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
     import tstar.models as models
     import tstar.paper as paper
     from tstar.advice import Recommendation, recommend
-    from tstar.checking import check
+    from tstar.checking.trial import check
     from tstar.difficulty import Csg, csg
     from tstar.evidence import atlas
     from tstar.fitting import Fit, fit
-    from tstar.head import TemperedHead
-    from tstar.padding import mask_padding
-    from tstar.pretrained import load_folded
-    from tstar.reparametrisation import param_groups
-    from tstar.schedule import Schedule
-    from tstar.surgery import Head, find_head, fold, temper, untemper
+    from tstar.surgery.finding import Head, find_head, fold, temper, untemper
+    from tstar.surgery.folded import load_folded
+    from tstar.surgery.head import TemperedHead
+    from tstar.surgery.padding import mask_padding
+    from tstar.surgery.reparametrization import param_groups
+    from tstar.surgery.schedule import Schedule
 
 _LAZY = {
     "Csg": "tstar.difficulty",
     "Fit": "tstar.fitting",
-    "Head": "tstar.surgery",
+    "Head": "tstar.surgery.finding",
     "Recommendation": "tstar.advice",
-    "Schedule": "tstar.schedule",
-    "TemperedHead": "tstar.head",
+    "Schedule": "tstar.surgery.schedule",
+    "TemperedHead": "tstar.surgery.head",
     "atlas": "tstar.evidence",
-    "check": "tstar.checking",
+    "check": "tstar.checking.trial",
     "csg": "tstar.difficulty",
-    "find_head": "tstar.surgery",
+    "find_head": "tstar.surgery.finding",
     "fit": "tstar.fitting",
-    "fold": "tstar.surgery",
-    "load_folded": "tstar.pretrained",
-    "mask_padding": "tstar.padding",
-    "param_groups": "tstar.reparametrisation",
+    "fold": "tstar.surgery.finding",
+    "load_folded": "tstar.surgery.folded",
+    "mask_padding": "tstar.surgery.padding",
+    "param_groups": "tstar.surgery.reparametrization",
     "recommend": "tstar.advice",
-    "temper": "tstar.surgery",
-    "untemper": "tstar.surgery",
+    "temper": "tstar.surgery.finding",
+    "untemper": "tstar.surgery.finding",
 }
 _SUBPACKAGES = ("data", "methods", "models", "paper")
 

@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 from torch import nn
 
-from tstar.budget import MOMENTUM, family
-from tstar.cautions import Notice, Plan, notices, read_optimizer
-from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError, unknown
-from tstar.formula import Explanation, explain
-from tstar.inputs import check_csg, whole
-from tstar.surgery import Head, resolve_head, unwrap
+from tstar.formula.cautions import Notice, Plan, notices, read_optimizer
+from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.formula.equation import Explanation, explain
+from tstar.formula.law import MOMENTUM, family
+from tstar.numbers import check_csg, whole
+from tstar.surgery.finding import Head, resolve_head, unwrap
 
 Scenario = Literal["scratch", "finetune"]
 
@@ -140,7 +140,7 @@ def recommend(
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
         optimizer: a torch optimiser, a name, or a pair such as ``("sgd", 0.1)``. With a learning rate and with
-            ``steps``, and no variant named, T is no hotter than this training can learn at (:mod:`tstar.budget`).
+            ``steps``, and no variant named, T is no hotter than this training can learn at (:mod:`tstar.formula.law`).
         steps: the planned number of optimiser steps.
         label_smoothing: the smoothing in the loss.
         scenario: ``"scratch"`` or ``"finetune"``.

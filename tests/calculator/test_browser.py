@@ -11,7 +11,7 @@ import tstar
 from tstar.advice import choose_variant
 from tstar.calculator import facts
 from tstar.errors import TstarError
-from tstar.rules import on_one_axis
+from tstar.formula.rules import on_one_axis
 
 pytestmark = pytest.mark.browser
 

@@ -11,8 +11,8 @@ import pytest
 from tstar import TstarError
 from tstar.calculator import facts, page, write
 from tstar.calculator.page import _embedded
-from tstar.coefficients import Coefficients, published
-from tstar.rules import names
+from tstar.formula.coefficients import Coefficients, published
+from tstar.formula.rules import names
 
 
 class Reader(HTMLParser):

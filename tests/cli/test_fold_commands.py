@@ -9,10 +9,10 @@ from torch import nn
 from typer.testing import CliRunner
 
 import tstar
-from tstar.checkpoint import fold_state_dict
 from tstar.cli import app as program
 from tstar.cli import fold_commands  # noqa: F401  registers the command
 from tstar.errors import TstarError
+from tstar.surgery.checkpoints import fold_state_dict
 
 RUNNER = CliRunner()
 

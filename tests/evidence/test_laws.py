@@ -10,7 +10,7 @@ from tstar.evidence import scores
 from tstar.evidence.candidates import LAWS, limit, paper
 from tstar.evidence.cases import Case, clusters, data_sets
 from tstar.evidence.laws import Facts, Law, fit_law, leave_one_out, left_out_rule
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 
 GRID = np.array([0.25, 0.5, 1, 2, 4, 8, 16, 32, 64])
 
@@ -79,8 +79,8 @@ def test_the_papers_part_is_the_formulas():
 
 
 def test_the_limit_is_the_packages():
-    from tstar.budget import Budget, Training
-    from tstar.budget import limit as one
+    from tstar.formula.law import Budget, Training
+    from tstar.formula.law import limit as one
 
     many = [case(1).facts, case(1, lr=0.001, optimizer="adamw").facts]
     expected = [

@@ -9,12 +9,12 @@ import pytest
 
 import tstar
 from tstar import Coefficients
-from tstar.coefficients import get
 from tstar.fitting import Fit, fit
 from tstar.fitting.curves import curves
 from tstar.fitting.model import problem
 from tstar.fitting.runs import conditions
 from tstar.fitting.synthetic import PAPER_TASKS, planted_runs, powers_of_two
+from tstar.formula.coefficients import get
 
 FINE = powers_of_two(16, largest=64.0)
 WIDTHS = (64, 128, 256, 512, 1024)

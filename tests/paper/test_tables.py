@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tstar import TstarError, paper
-from tstar.coefficients import get
+from tstar.formula.coefficients import get
 from tstar.paper.catalogue import METHODS, SPECS, VARIANTS
 from tstar.paper.loading import printed, strip
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.report.figures.boxes import box_of
 from tstar.report.figures.closed_forms import closed_forms_data
 from tstar.report.figures.cross_entropy import cross_entropy_data

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tstar import TstarError
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.report.records import load
 from tstar.sweep import Store, export
 

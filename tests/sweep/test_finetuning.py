@@ -15,9 +15,9 @@ pytest.importorskip("tokenizers")
 import transformers
 
 from tstar.errors import TstarError
-from tstar.surgery import tempered_heads
+from tstar.surgery.finding import tempered_heads
 from tstar.sweep.estimate import estimate
-from tstar.sweep.execute import Job, build_model, checksum, execute, inputs_for, load_data
+from tstar.sweep.execute import DataKey, Job, build_model, checksum, execute, inputs_for, load_data
 from tstar.sweep.plan import make_plan
 from tstar.sweep.study import parse_study
 
@@ -86,7 +86,7 @@ def test_a_transformer_is_planned_timed_and_tuned(root: Path) -> None:
 def test_vectors_and_tokens_are_of_the_same_data(root: Path) -> None:
     """One checksum and one csg a data set: the run's own view of it does not matter."""
     spec = parse_study(STUDY).specs[0]
-    data = load_data("toy", str(root), None)
+    data = load_data(DataKey("toy"), str(root))
     tokens = inputs_for(spec, data, str(root))
     assert (data.domain, tokens.domain) == ("text", "tokens")
     assert inputs_for(replace(spec, model="mlp"), data, str(root)) is data
@@ -96,7 +96,7 @@ def test_vectors_and_tokens_are_of_the_same_data(root: Path) -> None:
 
 def test_the_weights_are_those_of_the_folder(root: Path) -> None:
     spec = parse_study(STUDY).specs[0]
-    data = load_data("toy", str(root), None)
+    data = load_data(DataKey("toy"), str(root))
     saved = transformers.BertModel.from_pretrained(root / "tiny").state_dict()
     key = "embeddings.word_embeddings.weight"
     tuned = build_model(spec, data, str(root)).state_dict()
@@ -115,7 +115,7 @@ def test_machine_paths_are_refused(root: Path, path: str) -> None:
             data_root=str(root),
         )
     with pytest.raises(TstarError, match="dataset must be a name or a path below the data root"):
-        load_data(f"toy+{path}", str(root), None)
+        load_data(DataKey(f"toy+{path}"), str(root))
 
 
 def test_joined_sets_in_a_study(root: Path) -> None:

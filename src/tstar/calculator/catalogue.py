@@ -47,7 +47,7 @@ _SIZES = {
 
 def measure(library: str, name: str) -> int:
     """M of the library's model, which is built on the meta device: no memory, no weights."""
-    from tstar.surgery import find_head
+    from tstar.surgery.finding import find_head
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes of the libraries about old initialisations

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tstar._version import __version__
-from tstar.coefficients import published, training_aware
 from tstar.errors import TstarError
-from tstar.rules import ROW_NORM, on_one_axis
+from tstar.formula.coefficients import published, training_aware
+from tstar.formula.rules import ROW_NORM, on_one_axis
 
 _HERE = Path(__file__).parent
 _PAPER = _HERE.parent / "paper"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
-from tstar.schedule import Schedule
+from tstar.surgery.schedule import Schedule
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback

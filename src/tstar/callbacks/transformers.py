@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
-from tstar.schedule import Schedule
-from tstar.surgery import unwrap
+from tstar.surgery.finding import unwrap
+from tstar.surgery.schedule import Schedule
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback

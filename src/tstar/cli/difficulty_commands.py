@@ -15,7 +15,7 @@ from tstar.cli.app import USE, app
 
 if TYPE_CHECKING:
     from tstar.difficulty import Csg
-    from tstar.formula import Explanation
+    from tstar.formula.equation import Explanation
 
 _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
@@ -71,8 +71,8 @@ def _find(path: str) -> Any:
 
 def _temperatures(result: Csg) -> tuple[str | None, list[tuple[int, Explanation]]]:
     """T for common widths: by csg and K where csg is in the paper's range, else by K, and why."""
-    from tstar.coefficients import get
-    from tstar.formula import explain
+    from tstar.formula.coefficients import get
+    from tstar.formula.equation import explain
 
     low, high = get("csgcn").provenance.fitted.csg or (0.0, float("inf"))
     checked = get("csgcn").provenance.validated.csg

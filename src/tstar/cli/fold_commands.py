@@ -37,7 +37,7 @@ def fold(
 
     Example: tstar fold checkpoint.pt -o plain.pt
     """
-    from tstar.checkpoint import find_state_dict, fold_state_dict, tempered_prefixes
+    from tstar.surgery.checkpoints import find_state_dict, fold_state_dict, tempered_prefixes
 
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
     if target.exists() and not force:
@@ -100,7 +100,7 @@ def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> Non
         require("safetensors", "transformers")
         from safetensors.torch import save_file
 
-        from tstar.checkpoint import tensors_of
+        from tstar.surgery.checkpoints import tensors_of
 
         save_file(tensors_of(state), path, metadata={"format": "pt"} | metadata)
         return

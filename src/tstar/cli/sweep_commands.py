@@ -293,7 +293,7 @@ def check(
 
     Example: tstar check --model resnet10 --features 64 --data digits --budget 60
     """
-    from tstar.checking import check as run
+    from tstar.checking.trial import check as run
     from tstar.cli.progress import check_progress
     from tstar.data import load
     from tstar.sweep.execute import fitting_model

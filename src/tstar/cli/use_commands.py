@@ -43,7 +43,7 @@ def temperature(
 
     With what you train: tstar temperature --features 512 --classes 10 --optimizer adamw --lr 0.001 --steps 5000
     """
-    from tstar.formula import explain
+    from tstar.formula.equation import explain
 
     result = explain(
         features,

@@ -272,6 +272,6 @@ class _Bench:
 
 
 def _width(model: nn.Module) -> int:
-    from tstar.surgery import find_head
+    from tstar.surgery.finding import find_head
 
     return find_head(model).num_features

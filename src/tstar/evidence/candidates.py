@@ -19,9 +19,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tstar.coefficients import get
 from tstar.evidence.cases import Array
 from tstar.evidence.laws import Facts, Law
+from tstar.formula.coefficients import get
 
 LOWEST, HIGHEST = 0.25, 512.0  # the ends of what has been tried, and of the paper's clip
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.budget import family
 from tstar.errors import TstarError, require
 from tstar.evidence.cases import Array, Case, data_sets
 from tstar.evidence.regret import Rule
+from tstar.formula.law import family
 
 
 class Facts(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tstar.errors import TstarError, require
 from tstar.evidence.cases import Array, Case, clusters
-from tstar.rules import rule
+from tstar.formula.rules import rule
 
 if TYPE_CHECKING:
     import pandas as pd

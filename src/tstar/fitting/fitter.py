@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.coefficients import Coefficients, Provenance, Scope, get
 from tstar.errors import TstarError, require
 from tstar.fitting.bootstrap import intervals
 from tstar.fitting.curves import Average, Interpolation, averages, curves
@@ -18,6 +17,7 @@ from tstar.fitting.model import Problem, problem
 from tstar.fitting.record import SYMBOLS, Fit
 from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, listed, read
 from tstar.fitting.search import Restart, box, restarted
+from tstar.formula.coefficients import Coefficients, Provenance, Scope, get
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tstar.coefficients import Coefficients
 from tstar.fitting.bootstrap import Interval
 from tstar.fitting.flatness import Flat
 from tstar.fitting.search import Restart
+from tstar.formula.coefficients import Coefficients
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tstar.coefficients import Coefficients, get
 from tstar.errors import require
-from tstar.formula import temperature
+from tstar.formula.coefficients import Coefficients, get
+from tstar.formula.equation import temperature
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from tstar.formula.rules import adacos_scale
 from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.cosine import UnitHead
 from tstar.methods.interface import Facts, Recipe
-from tstar.rules import adacos_scale
 
 
 @dataclass(frozen=True)
 class AdaCosFixed(Plain):
     r"""L = CE(s·cos(w_k, h), y) with s = sqrt(2)·ln(K − 1); refused at K = 2, where s = 0.
 
-    As a temperature on the common axis: r·sqrt(M)/s, see :mod:`tstar.rules`.
+    As a temperature on the common axis: r·sqrt(M)/s, see :mod:`tstar.formula.rules`.
 
     Reference: Zhang et al. 2019, "AdaCos", the fixed scale (S).
     """

@@ -6,15 +6,18 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.head import Norm
 from tstar.methods.interface import Facts, Method, Recipe
-from tstar.surgery import find_head, temper
+from tstar.surgery.finding import find_head, resolve_head, temper
+from tstar.surgery.head import Norm
+from tstar.surgery.speeds import matched_backbone
 
+Backbone = Literal["as-is", "matched", "times-t"]
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -38,9 +41,22 @@ def cross_entropy(facts: Facts) -> Loss:
     return loss
 
 
-def at_temperature(model: nn.Module, temperature: float, facts: Facts, norm: Norm | None) -> Recipe:
+def at_temperature(
+    model: nn.Module,
+    temperature: float,
+    facts: Facts,
+    norm: Norm | None,
+    backbone: Backbone = "as-is",
+) -> Recipe:
     """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
-    tempered = temper(model, temperature, head=facts.head, norm=norm)
+    factor = None if backbone == "as-is" else 1.0
+    if backbone == "matched":
+        if facts.inputs is None:
+            raise TstarError(
+                "A matched backbone needs a batch of inputs to measure it on; got none."
+            )
+        factor = matched_backbone(model, resolve_head(model, facts.head), facts.inputs, norm)
+    tempered = temper(model, temperature, head=facts.head, norm=norm, backbone=factor)
     return Recipe(model=tempered, loss=cross_entropy(facts))
 
 

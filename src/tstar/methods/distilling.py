@@ -11,7 +11,7 @@ from torch import Tensor
 from tstar.errors import TstarError
 from tstar.methods.common import missing
 from tstar.methods.interface import Facts, Method
-from tstar.surgery import find_head
+from tstar.surgery.finding import find_head
 
 
 def divergence(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import nn
 
-from tstar.head import Norm
-from tstar.methods.common import Plain, at_temperature, positive
+from tstar.errors import unknown
+from tstar.methods.common import Backbone, Plain, at_temperature, positive
 from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.head import Norm
 
 
 @dataclass(frozen=True)
@@ -19,16 +20,21 @@ class Fixed(Plain):
     Args:
         temperature: T > 0.
         norm: ``"batch"`` inserts the paper's BatchNorm before the output layer, ``"none"`` nothing.
+        backbone: the gradient into the backbone: ``"as-is"`` (divided by T, and by σ with BN), ``"times-t"``
+            (multiplied by T) or ``"matched"`` (as large as the plain model's, measured on one batch).
         name: what the method is called in tables.
     """
 
     temperature: float = 1.0
     norm: Literal["batch", "layer", "none"] = "none"
+    backbone: Backbone = "as-is"
     name: str = "fixed"
 
     def __post_init__(self) -> None:
         positive("temperature", self.temperature)
+        if self.backbone not in get_args(Backbone):
+            raise unknown("backbone", self.backbone, get_args(Backbone))
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
         norm: Norm | None = None if self.norm == "none" else self.norm
-        return at_temperature(model, self.temperature, facts, norm)
+        return at_temperature(model, self.temperature, facts, norm, self.backbone)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from tstar.formula.rules import heated_up
 from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.cosine import UnitHead
 from tstar.methods.interface import Facts, Recipe
-from tstar.rules import heated_up
-from tstar.schedule import Schedule
+from tstar.surgery.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Facts:
         validation: (inputs, targets) of the validation part, as the model sees them, for methods
             that look at it while they train (meta-kd).
         head: the output layer's path, where it cannot be found without help.
+        inputs: one batch of training inputs, as the model sees them, for methods that measure the model.
     """
 
     num_features: int
@@ -37,6 +38,7 @@ class Facts:
     teacher: nn.Module | None = None
     validation: tuple[Tensor, Tensor] | None = None
     head: str | None = None
+    inputs: Tensor | None = None
 
 
 @dataclass

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from tstar.formula.rules import normface_scale
 from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.cosine import UnitHead
 from tstar.methods.interface import Facts, Recipe
-from tstar.rules import normface_scale
 
 
 @dataclass(frozen=True)
 class NormFaceBound(Plain):
     r"""L = CE(s·cos(w_k, h), y) with s = (K−1)/K·ln((K−1)·P/(1−P)), P = 0.99.
 
-    As a temperature on the common axis: r·sqrt(M)/s, see :mod:`tstar.rules`.
+    As a temperature on the common axis: r·sqrt(M)/s, see :mod:`tstar.formula.rules`.
 
     Reference: Wang et al. 2017, "NormFace"; Wang et al. 2018, "CosFace", the bound on s (S). That the
     bound itself is taken as the scale, and P = 0.99, are ours.

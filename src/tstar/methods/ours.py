@@ -8,17 +8,17 @@ from typing import Literal, get_args
 from torch import nn
 
 from tstar.errors import unknown
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.methods.common import Plain, at_temperature, missing, positive
 from tstar.methods.interface import Facts, Recipe
-from tstar.schedule import Schedule
+from tstar.surgery.schedule import Schedule
 
 Over = Literal["constant", "linear", "cosine", "warmup", "step"]
 
 
 @dataclass(frozen=True)
 class Ours(Plain):
-    r"""L = CE(z/T*, y), z = W·BN(h) + b, T* the closed form of :mod:`tstar.formula`.
+    r"""L = CE(z/T*, y), z = W·BN(h) + b, T* the closed form of :mod:`tstar.formula.equation`.
 
     Reference: Hasegawa & Sakai; four coefficient sets, ``variant`` = base, csg, cn, csgcn (S).
 

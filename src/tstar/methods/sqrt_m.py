@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from tstar.formula.rules import sqrt_m
 from tstar.methods.common import Plain, at_temperature
 from tstar.methods.interface import Facts, Recipe
-from tstar.rules import sqrt_m
 
 
 @dataclass(frozen=True)

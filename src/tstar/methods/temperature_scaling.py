@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning
-from tstar.head import TemperedHead
 from tstar.methods.calibration import (
     BOUNDS,
     Reliability,
@@ -24,6 +23,7 @@ from tstar.methods.calibration import (
 )
 from tstar.methods.common import Plain, at_temperature
 from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.head import TemperedHead
 from tstar.training.scores import measuring_batch
 
 
@@ -89,7 +89,7 @@ def calibrate(
         bounds: the lowest and highest factor on the temperature.
         inplace: change the model itself in place of a copy.
     """
-    from tstar.surgery import temper, tempered_heads
+    from tstar.surgery.finding import temper, tempered_heads
 
     if len(targets) == 0:
         raise TstarError("Temperature scaling needs validation data, got none; hold some out.")

@@ -9,6 +9,7 @@ name                         network
 ``…-1d``                     the same for signals (N×C×L)
 ``vit4``                     patches of 4×4 pixels, four blocks of attention of width M
 ``convnext4``                two ConvNeXt blocks of width M/2, two of width M
+``mixer4``                   patches of 4×4 pixels, four MLP-Mixer blocks of width M
 ``mlp``                      two hidden layers of width M, for vectors (N×D)
 ``torchvision/NAME``         ``torchvision.models.get_model(NAME)``
 ``timm/NAME``                ``timm.create_model(NAME)``
@@ -17,7 +18,7 @@ name                         network
 ===========================  ======================================================================
 
 The paper names its first three networks without spelling them out; these readings are ours.
-``vit4`` and ``convnext4`` are small relatives of families that it does not train at small widths. Each ends in
+``vit4``, ``convnext4`` and ``mixer4`` are small relatives of families that it does not train at small widths. Each ends in
 global average pooling and one ``nn.Linear`` called ``classifier`` on M features. Images of any size
 from 8 pixels on are accepted.
 """

@@ -6,18 +6,19 @@ from torch import Tensor, nn
 
 from tstar.models.layers import ChannelNorm, conv1
 
-_BLOCKS = 2  # a stage
 
+def convnext4(in_channels: int, num_features: int, nd: int = 2, depth: int = 2) -> nn.Module:
+    """The trunk: patches of 2×2 pixels, two blocks of width M/2, halving, two of width M, a norm.
 
-def convnext4(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
-    """The trunk: patches of 2×2 pixels, two blocks of width M/2, halving, two of width M, a norm."""
+    ``depth`` is the number of blocks per stage.
+    """
     half = max(1, num_features // 2)
     layers: list[nn.Module] = [
         nn.Conv2d(in_channels, half, 2, stride=2, bias=False),
-        *(Block(half) for _ in range(_BLOCKS)),
+        *(Block(half) for _ in range(depth)),
         ChannelNorm(half),
         nn.Conv2d(half, num_features, 2, stride=2, bias=False),
-        *(Block(num_features) for _ in range(_BLOCKS)),
+        *(Block(num_features) for _ in range(depth)),
         ChannelNorm(num_features),
     ]
     return nn.Sequential(*layers)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import nn
 
 
-def mlp(in_features: int, num_features: int) -> nn.Module:
+def mlp(in_features: int, num_features: int, depth: int = 2) -> nn.Module:
     """The trunk: twice linear-BN-ReLU. Images and signals are flattened first.
 
-    The linear layers have no bias, as the convolutions of the other networks: BN removes it.
+    ``depth`` is the number of hidden layers. The linear layers have no bias, as the convolutions of the other networks: BN removes it.
     """
     layers: list[nn.Module] = [nn.Flatten()]
-    for inputs in (in_features, num_features):
+    for inputs in (in_features, *[num_features] * (depth - 1)):
         layers += [
             nn.Linear(inputs, num_features, bias=False),
             nn.BatchNorm1d(num_features),

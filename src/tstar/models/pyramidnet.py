@@ -10,25 +10,28 @@ from torch.nn import functional as F
 
 from tstar.models.layers import avg_pool, conv3, norm, scaled
 
-_BLOCKS = 4
 
-
-def pyramid_channels(num_features: int) -> list[int]:
-    """Channels of the stem and of each block: c_k = c_0 + (M − c_0)·k/4, rounded, c_0 = M/8.
+def pyramid_channels(num_features: int, blocks: int = 4) -> list[int]:
+    """Channels of the stem and of each block: c_k = c_0 + (M − c_0)·k/n, rounded, c_0 = M/8.
 
     The original grows by α/N a block from 16 channels; here M is given and α follows from it.
     """
     start = scaled(64, num_features)
     growth = num_features - start
-    return [start + (2 * growth * k + _BLOCKS) // (2 * _BLOCKS) for k in range(_BLOCKS + 1)]
+    return [start + (2 * growth * k + blocks) // (2 * blocks) for k in range(blocks + 1)]
 
 
-def pyramidnet10(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
-    """The trunk: 1 + 4·2 convolutions, BN-ReLU at the end; all blocks but the first halve the size."""
-    channels = pyramid_channels(num_features)
+def pyramidnet10(in_channels: int, num_features: int, nd: int = 2, depth: int = 1) -> nn.Module:
+    """The trunk: 1 + 4·2 convolutions, BN-ReLU at the end; all stages but the first halve the size.
+
+    ``depth`` is the number of blocks per stage.
+    """
+    channels = pyramid_channels(num_features, 4 * depth)
     layers = [conv3(nd, in_channels, channels[0]), norm(nd, channels[0])]
     for block, (inputs, outputs) in enumerate(pairwise(channels)):
-        layers.append(PyramidBlock(nd, inputs, outputs, stride=2 if block else 1))
+        layers.append(
+            PyramidBlock(nd, inputs, outputs, stride=2 if block and block % depth == 0 else 1)
+        )
     layers += [norm(nd, num_features), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)
 

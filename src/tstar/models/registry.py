@@ -9,7 +9,8 @@ from torch import nn
 
 from tstar.errors import TstarError, unknown
 from tstar.models.convnext import convnext4
-from tstar.models.layers import Network, global_pool, own_random_numbers
+from tstar.models.layers import Network, conv1, global_pool, norm, own_random_numbers
+from tstar.models.mixer import mixer4
 from tstar.models.mlp import mlp
 from tstar.models.pyramidnet import pyramidnet10
 from tstar.models.resnet import resnet10
@@ -18,29 +19,40 @@ from tstar.models.vit import vit4
 
 DEFAULT_FEATURES = 512  # M of the networks at full width
 
-_CONVOLUTIONAL: dict[str, Callable[[int, int, int], nn.Module]] = {
+_CONVOLUTIONAL: dict[str, Callable[..., nn.Module]] = {
     "resnet10": resnet10,
     "vgg9": vgg9,
     "pyramidnet10": pyramidnet10,
 }
-_IMAGES_ONLY: dict[str, Callable[[int, int, int], nn.Module]] = {
+_IMAGES_ONLY: dict[str, Callable[..., nn.Module]] = {
     "vit4": vit4,
     "convnext4": convnext4,
+    "mixer4": mixer4,
 }
 _LIBRARIES = ("torchvision", "timm", "transformers")
 
 
+Depth = dict[str, int]  # {"depth": n}, or empty for the network's own
+
+
 def _convolutional(
-    trunk: Callable[[int, int, int], nn.Module], nd: int, inputs: int, m: int, k: int
+    make: Callable[..., nn.Module], nd: int, inputs: int, width: int, m: int, k: int, depth: Depth
 ) -> nn.Module:
-    return Network(trunk(inputs, m, nd), global_pool(nd), m, k)
+    trunk = make(inputs, width, nd, **depth)
+    if width != m:
+        trunk = nn.Sequential(trunk, conv1(nd, width, m), norm(nd, m), nn.ReLU(inplace=True))
+    return Network(trunk, global_pool(nd), m, k)
 
 
-def _perceptron(inputs: int, m: int, k: int) -> nn.Module:
-    return Network(mlp(inputs, m), nn.Identity(), m, k)
+def _perceptron(inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
+    trunk = mlp(inputs, width, **depth)
+    if width != m:
+        wider = nn.Linear(width, m, bias=False)
+        trunk = nn.Sequential(trunk, wider, nn.BatchNorm1d(m), nn.ReLU(inplace=True))
+    return Network(trunk, nn.Identity(), m, k)
 
 
-OWN: dict[str, Callable[[int, int, int], nn.Module]] = {
+OWN: dict[str, Callable[[int, int, int, int, Depth], nn.Module]] = {
     **{
         name: partial(_convolutional, trunk, 2)
         for name, trunk in {**_CONVOLUTIONAL, **_IMAGES_ONLY}.items()
@@ -63,6 +75,8 @@ def build(
     in_channels: int = 3,
     seed: int | None = None,
     pretrained: bool = False,
+    trunk_features: int | None = None,
+    depth: int | None = None,
 ) -> nn.Module:
     """The network ``name`` with ``num_classes`` outputs, freshly initialised, on the CPU.
 
@@ -70,17 +84,23 @@ def build(
     of this package (512 by default); for those of other libraries it is only compared with theirs.
     ``in_channels`` is the number of input channels, for ``mlp`` the input's dimension. With ``seed``
     the weights depend on nothing but the seed, and torch's global generator is left alone.
+    ``trunk_features``, for the networks of this package, is the width of all but a last 1×1 layer (with BN and
+    ReLU) that widens to M, as MobileNet and EfficientNet have it; ``depth`` their number of blocks (per stage).
     ``pretrained`` loads the library's weights and makes a new output layer.
 
     >>> build("resnet10", 10, num_features=64, seed=0).classifier
     Linear(in_features=64, out_features=10, bias=True)
     """
     _positive(num_classes=num_classes, in_channels=in_channels)
-    if num_features is not None:
-        _positive(num_features=num_features)
+    given = {"num_features": num_features, "trunk_features": trunk_features, "depth": depth}
+    _positive(**{what: number for what, number in given.items() if number is not None})
     library, _, rest = name.partition("/")
     with own_random_numbers(seed):
         if rest and library in _LIBRARIES:
+            if trunk_features is not None or depth is not None:
+                raise TstarError(
+                    f"trunk_features and depth belong to the networks of this package; leave them out for {name!r}."
+                )
             from tstar.models import zoo
 
             return zoo.build(library, rest, num_classes, num_features, in_channels, pretrained)
@@ -91,7 +111,9 @@ def build(
                 f"pretrained=True needs a network of a library, but got {name!r}, for which no "
                 "weights are published; use torchvision/NAME, timm/NAME or transformers/NAME."
             )
-        return OWN[name](in_channels, num_features or DEFAULT_FEATURES, num_classes)
+        m = num_features or DEFAULT_FEATURES
+        deep = {} if depth is None else {"depth": depth}
+        return OWN[name](in_channels, trunk_features or m, m, num_classes, deep)
 
 
 def _positive(**numbers: int) -> None:

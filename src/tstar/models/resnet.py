@@ -8,17 +8,19 @@ from torch import Tensor, nn
 from tstar.models.layers import conv1, conv3, norm, scaled
 
 
-def resnet10(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
+def resnet10(in_channels: int, num_features: int, nd: int = 2, depth: int = 1) -> nn.Module:
     """The trunk: 1 + 4·2 convolutions (with the classifier, ten layers).
 
-    Channels [64, 128, 256, 512]·M/512; every stage but the first halves the size.
+    Channels [64, 128, 256, 512]·M/512; every stage but the first halves the size. ``depth`` is the number of
+    blocks per stage.
     """
     channels = scaled(64, num_features)
     layers = [conv3(nd, in_channels, channels), norm(nd, channels), nn.ReLU(inplace=True)]
     for base, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         outputs = scaled(base, num_features)
-        layers.append(BasicBlock(nd, channels, outputs, stride))
-        channels = outputs
+        for block in range(depth):
+            layers.append(BasicBlock(nd, channels, outputs, 1 if block else stride))
+            channels = outputs
     return nn.Sequential(*layers)
 
 

@@ -11,14 +11,17 @@ from tstar.models.layers import conv3, max_pool, norm, scaled
 _STAGES = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 
 
-def vgg9(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
-    """The trunk: eight conv-BN-ReLU layers, widths scaled by M/512, halved between stages."""
+def vgg9(in_channels: int, num_features: int, nd: int = 2, depth: int = 1) -> nn.Module:
+    """The trunk: eight conv-BN-ReLU layers, widths scaled by M/512, halved between stages.
+
+    ``depth`` repeats every layer so many times.
+    """
     layers: list[nn.Module] = []
     channels = in_channels
     for stage, widths in enumerate(_STAGES):
         if stage:
             layers.append(max_pool(nd))
-        for base in widths:
+        for base in (width for width in widths for _ in range(depth)):
             outputs = scaled(base, num_features)
             layers += [conv3(nd, channels, outputs), norm(nd, outputs), nn.ReLU(inplace=True)]
             channels = outputs

@@ -8,18 +8,17 @@ from torch.nn import functional as F
 from tstar.models.layers import ChannelNorm, conv1
 
 _PATCH = 4
-_BLOCKS = 4
 _HEAD_WIDTH = 16  # channels of an attention head, as near as M allows
 
 
-def vit4(in_channels: int, num_features: int, nd: int = 2) -> nn.Module:
+def vit4(in_channels: int, num_features: int, nd: int = 2, depth: int = 4) -> nn.Module:
     """The trunk: patches, positions from a depthwise convolution, pre-norm blocks, a last norm.
 
     Positions come from a 3×3 depthwise convolution (Chu et al. 2021, "Conditional Positional
-    Encodings"), so that images of any size are taken.
+    Encodings"), so that images of any size are taken. ``depth`` is the number of blocks.
     """
     patches = nn.Conv2d(in_channels, num_features, _PATCH, stride=_PATCH, bias=False)
-    blocks = [Attention(num_features) for _ in range(_BLOCKS)]
+    blocks = [Attention(num_features) for _ in range(depth)]
     return nn.Sequential(patches, Positions(num_features), *blocks, ChannelNorm(num_features))
 
 

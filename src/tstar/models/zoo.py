@@ -34,7 +34,7 @@ def build(
     }
     model = makers[library](name, num_classes, in_channels, pretrained)
     if num_features is not None:
-        from tstar.surgery import find_head
+        from tstar.surgery.finding import find_head
 
         found = find_head(model).num_features
         if found != num_features:
@@ -148,7 +148,7 @@ def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
 
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
     """A new linear output layer of ``num_classes``, initialised as torch does."""
-    from tstar.surgery import find_head
+    from tstar.surgery.finding import find_head
 
     name = find_head(model).path
     parent_name, _, child = name.rpartition(".")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.paper.catalogue import SPECS, VARIANTS
 from tstar.paper.loading import table
 from tstar.paper.longform import records

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tstar.errors import require
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.paper.catalogue import VARIANTS, spec
 from tstar.paper.loading import marks, table
 

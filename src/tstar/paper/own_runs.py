@@ -16,7 +16,7 @@ from tstar.fitting.comparison import coefficient_table, correction_table
 from tstar.fitting.curves import averages, curves
 from tstar.fitting.environments import per_environment
 from tstar.fitting.runs import Condition, Metric, conditions, read
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 from tstar.paper.catalogue import METHODS, VARIANTS, Spec, spec
 from tstar.paper.loading import table
 from tstar.paper.longform import BLOCKS

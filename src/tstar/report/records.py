@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError, require, unknown
 from tstar.fitting.curves import curves
 from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, read
-from tstar.formula import temperature
+from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.formula.equation import temperature
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tstar.coefficients import Coefficients
 from tstar.errors import TstarError, unknown
+from tstar.formula.coefficients import Coefficients
 from tstar.report.catalogue import FIGURES, Plot
 from tstar.report.headline import Headline, headline
 from tstar.report.page.build import Drawn, build_page

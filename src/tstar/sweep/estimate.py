@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import NamedTuple
 
-from tstar.sweep.execute import build_model, get_method, inputs_for, load_data
+from tstar.sweep.execute import DataKey, build_model, get_method, inputs_for, load_data
 from tstar.sweep.plan import Plan
 from tstar.sweep.spec import Spec
 
@@ -70,7 +70,7 @@ def run_seconds(spec: Spec, per_step: float, data_root: str | None) -> float:
     from tstar.training.loop import length
     from tstar.training.timing import FORWARD
 
-    data, config = load_data(spec.dataset, data_root, spec.size), spec.config
+    data, config = load_data(DataKey.of(spec), data_root), spec.config
     samples = len(data.y_train)
     held_out = round(samples * config.val_fraction)
     steps, epochs = length(samples - held_out, config)
@@ -89,7 +89,7 @@ def probe(spec: Spec, data_root: str | None) -> float:
     from tstar.training.parts import make_parts
     from tstar.training.timing import step_seconds
 
-    data = inputs_for(spec, load_data(spec.dataset, data_root, spec.size), data_root)
+    data = inputs_for(spec, load_data(DataKey.of(spec), data_root), data_root)
     model = build_model(replace(spec, weights=None, scenario="scratch"), data, data_root)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker does; restored below

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
@@ -49,7 +49,7 @@ class Outcome:
 def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
     """Do a run. Any exception becomes a failed run with its text; the process goes on."""
     try:
-        data = dataset or load_data(job.spec.dataset, job.data_root, job.spec.size)
+        data = dataset or load_data(DataKey.of(job.spec), job.data_root)
         if job.spec.data_checksum not in (None, checksum(data)):
             raise TstarError(
                 f"The data of {job.spec.dataset!r} must be those that the sweep was started with, but "
@@ -99,7 +99,7 @@ def _run(job: Job, data: DataSet, method: Method) -> tuple[Result, dict[str, Any
     import torch
 
     from tstar.methods.interface import Facts
-    from tstar.surgery import find_head
+    from tstar.surgery.finding import find_head
     from tstar.training import train
     from tstar.training.loop import length
     from tstar.training.parts import make_parts
@@ -120,6 +120,7 @@ def _run(job: Job, data: DataSet, method: Method) -> tuple[Result, dict[str, Any
             teacher=_teacher(job, data),
             validation=parts.validation if "validation" in method.needs else None,
             head=head.path,
+            inputs=parts.ready(parts.x[: config.batch_size]),
         )
         recipe = method.prepare(model, facts)
     values = describe(spec, data, facts, recipe.model)
@@ -138,13 +139,21 @@ def _run(job: Job, data: DataSet, method: Method) -> tuple[Result, dict[str, Any
         *("epochs", "steps", "seconds", "images_per_second"),
     ):
         values[name] = getattr(result, name)
-    values |= {"curves": dict(result.curves), "extra": dict(result.extra)}
+    values |= {"curves": dict(result.curves), "extra": dict(result.extra) | _measured(recipe.model)}
     return result, values, recipe.model
+
+
+def _measured(model: nn.Module) -> dict[str, float]:
+    """What was measured on the untrained model: the factor that matches the backbone's speed."""
+    from tstar.surgery.finding import tempered_heads
+
+    heads = [head for head in tempered_heads(model).values() if head.backbone is not None]
+    return {"backbone_factor": float(heads[0].backbone)} if heads else {}  # type: ignore[arg-type]
 
 
 def describe(spec: Spec, data: DataSet, facts: Facts, model: nn.Module) -> dict[str, Any]:
     """The columns that only the model and the data can tell: K, M, and T and norm as trained."""
-    from tstar.surgery import tempered_heads
+    from tstar.surgery.finding import tempered_heads
 
     heads = list(tempered_heads(model).values())
     plain = spec.method in ("default", "label-smoothing")
@@ -167,7 +176,9 @@ def get_method(spec: Spec) -> Method:
     from tstar import methods
 
     if spec.method == "fixed":
-        return methods.get("fixed", temperature=spec.temperature, norm=spec.norm)
+        return methods.get(
+            "fixed", temperature=spec.temperature, norm=spec.norm, backbone=spec.backbone
+        )
     return methods.get(spec.method, **json.loads(spec.options))
 
 
@@ -175,7 +186,15 @@ def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
     """The model of a spec, initialised from its seed or from the weights that it names."""
     pretrained = spec.weights == "default"
     name = f"transformers/{source}" if (source := model_source(spec.model, root)) else spec.model
-    model = fitting_model(name, data, spec.num_features, spec.seed, pretrained=pretrained)
+    model = fitting_model(
+        name,
+        data,
+        spec.num_features,
+        spec.seed,
+        pretrained=pretrained,
+        trunk_features=spec.trunk_features,
+        depth=spec.depth,
+    )
     if spec.weights not in (None, "default"):
         load_weights(model, _root(root) / str(spec.weights))
     return model
@@ -188,6 +207,8 @@ def fitting_model(
     seed: int | None,
     *,
     pretrained: bool = False,
+    trunk_features: int | None = None,
+    depth: int | None = None,
 ) -> nn.Module:
     """A model by name, with the inputs and outputs that a data set needs.
 
@@ -207,6 +228,8 @@ def fitting_model(
         in_channels=data.x_train[0].numel() if flat else data.in_channels,
         seed=seed,
         pretrained=pretrained,
+        trunk_features=trunk_features,
+        depth=depth,
     )
     return nn.Sequential(OrderedDict(flatten=nn.Flatten(), mlp=model)) if flat else model
 
@@ -250,7 +273,7 @@ def _teacher(job: Job, data: DataSet) -> nn.Module | None:
     import torch
 
     from tstar.methods.interface import Facts
-    from tstar.surgery import find_head
+    from tstar.surgery.finding import find_head
 
     spec = job.spec.teacher()
     model = build_model(spec, data, job.data_root)
@@ -261,14 +284,61 @@ def _teacher(job: Job, data: DataSet) -> nn.Module | None:
     return teacher.to(job.device)
 
 
-@lru_cache(maxsize=2)
-def load_data(name: str, root: str | None, size: int | None) -> DataSet:
-    """A data set by name or path below the root; the last two stay in memory."""
-    from tstar import data
+class DataKey(NamedTuple):
+    """What a run's data depend on: which set, at which size, and what is drawn from it."""
 
-    for one in name.split("+"):
-        _below_root("dataset", one)
-    return data.load(name, root=root, size=size)
+    dataset: str
+    size: int | None = None
+    classes: int | None = None
+    train_samples: int | None = None
+    label_noise: float = 0.0
+    data_seed: int = 0
+
+    @classmethod
+    def of(cls, spec: Spec) -> DataKey:
+        return cls(*(getattr(spec, name) for name in cls._fields))
+
+
+@lru_cache(maxsize=2)
+def load_data(key: DataKey, root: str | None) -> DataSet:
+    """A data set by name or path below the root, and what is drawn from it; the last two stay in memory."""
+    if key.classes is None and key.train_samples is None and not key.label_noise:
+        from tstar import data
+
+        for one in key.dataset.split("+"):
+            _below_root("dataset", one)
+        return data.load(key.dataset, root=root, size=key.size)
+    whole = load_data(DataKey(key.dataset, key.size), root)
+    return draw(whole, key.classes, key.train_samples, key.label_noise, key.data_seed)
+
+
+def draw(
+    data: DataSet, classes: int | None, samples: int | None, noise: float, seed: int
+) -> DataSet:
+    """A smaller or noisier task from a data set: fewer classes, fewer training samples, wrong labels.
+
+    A wrong label is drawn evenly from the other classes; the test part keeps the true ones.
+    """
+    import numpy as np
+    import torch
+
+    random = np.random.default_rng(seed)
+    if classes is not None:
+        if not 2 <= classes <= data.num_classes:
+            raise TstarError(
+                f"classes must be between 2 and {data.num_classes}, those of {data.name!r}; got {classes}."
+            )
+        kept = sorted(random.permutation(data.num_classes)[:classes].tolist())
+        names = [data.classes[i] for i in kept]
+        data = data.regroup([[i] for i in kept], names, data.name)
+    if samples is not None and samples < len(data.y_train):
+        data = data.subset(train=samples, seed=seed)
+    if noise:
+        wrong = random.random(len(data.y_train)) < noise
+        shift = random.integers(1, data.num_classes, len(data.y_train))
+        labels = (data.y_train.numpy() + np.where(wrong, shift, 0)) % data.num_classes
+        data = replace(data, y_train=torch.from_numpy(labels))
+    return data
 
 
 def inputs_for(spec: Spec, data: DataSet, root: str | None) -> DataSet:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tstar.errors import TstarError
-from tstar.sweep.execute import build_model, checksum, get_method, load_data
+from tstar.sweep.execute import DataKey, build_model, checksum, get_method, load_data
 from tstar.sweep.spec import Spec
 from tstar.sweep.store import FINAL, Store
 from tstar.sweep.study import Study
@@ -52,11 +52,11 @@ def make_plan(
     known: dict[str, float] = {}
     place = {spec.key: index for index, spec in enumerate(study.specs)}
     turn: dict[str, int] = {}
-    names = sorted({(s.dataset, s.size) for s in study.specs}, key=str)
+    sources = sorted({DataKey.of(s) for s in study.specs}, key=str)
     needs = {(s.method, s.options): get_method(s).needs for s in study.specs}
-    for name, size in names:
-        mine = [s for s in study.specs if (s.dataset, s.size) == (name, size)]
-        data = load_data(name, data_root, size)
+    for source in sources:
+        mine = [s for s in study.specs if DataKey.of(s) == source]
+        data = load_data(source, data_root)
         digest = checksum(data)
         wanted = (study.csg if csg is None else csg) or (
             csg is None and any("csg" in needs[s.method, s.options] for s in mine)
@@ -64,14 +64,14 @@ def make_plan(
         if wanted:
             stored = store.known_csg(digest) if store is not None else None
             if stored is None:
-                say(f"csg of {name} …")
+                say(f"csg of {source.dataset} …")
                 from tstar.difficulty import csg as compute_csg
 
                 stored = float(compute_csg(data.x_train, data.y_train, seed=0))
             known[digest] = stored
-        for model, features in sorted({(s.model, s.num_features) for s in mine}, key=str):
-            # A wrong name or width is said now, not by every run.
-            asked = next(s for s in mine if (s.model, s.num_features) == (model, features))
+        # A wrong name or width is said now, not by every run.
+        networks = {(s.model, s.num_features, s.trunk_features, s.depth): s for s in mine}
+        for asked in networks.values():
             build_model(replace(asked, weights=None, scenario="scratch"), data, data_root)
         for spec in mine:
             need = needs[spec.method, spec.options]

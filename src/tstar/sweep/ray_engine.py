@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import require
-from tstar.sweep.execute import Job, Outcome, execute, load_data
+from tstar.sweep.execute import DataKey, Job, Outcome, execute, load_data
 
 if TYPE_CHECKING:
     from tstar.data import DataSet
@@ -47,16 +47,16 @@ class RayEngine:
         self.slots = workers or max(1, int(room))
         self._device = "cuda" if share else "cpu"
         self._task: Any = self._ray.remote(max_retries=retries, **per_run)(_remote)
-        self._data: dict[tuple[str, int | None], Any] = {}
+        self._data: dict[DataKey, Any] = {}
         self._jobs: dict[Any, str] = {}
 
     def submit(self, job: Job) -> None:
-        name = (job.spec.dataset, job.spec.size)
-        if name not in self._data:
+        key = DataKey.of(job.spec)
+        if key not in self._data:
             # Shared through Ray's object store, so that the nodes need no copy of the files.
-            self._data[name] = self._ray.put(load_data(name[0], job.data_root, name[1]))
+            self._data[key] = self._ray.put(load_data(key, job.data_root))
         job = Job(job.spec, job.data_root, job.csg, job.teacher, self._device)
-        self._jobs[self._task.remote(job, self._data[name])] = job.spec.key
+        self._jobs[self._task.remote(job, self._data[key])] = job.spec.key
 
     def collect(self, timeout: float) -> list[Outcome]:
         if not self._jobs:

@@ -15,8 +15,18 @@ from tstar.training.config import Config
 # Raise this when the training code changes so that the same spec gives another result.
 PROTOCOL = 1
 NORMS = ("batch", "none")
+BACKBONES = ("as-is", "matched", "times-t")
 SCENARIOS = ("scratch", "finetune")
 CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
+_LATER: dict[str, object] = {
+    "backbone": "as-is",
+    "trunk_features": None,
+    "depth": None,
+    "classes": None,
+    "train_samples": None,
+    "label_noise": 0.0,
+    "data_seed": 0,
+}
 
 
 def outside_root(field: str, value: str) -> str | None:
@@ -41,6 +51,11 @@ class Spec:
         temperature, norm: T and ``"batch"`` or ``"none"``, of a fixed temperature only.
         teacher_features: M of the teacher, for methods that need one. ``role``: ``"teacher"`` for a
             run whose weights are kept for such methods.
+        backbone: how loudly the backbone hears the loss (:class:`tstar.methods.fixed.Fixed`), of a fixed temperature.
+        trunk_features: the width of the network before a last, wider layer of M features; ``depth``: its number of
+            blocks. ``None`` for the network's own.
+        classes: a subset of so many classes; ``train_samples``: of so many training samples; ``label_noise``: the share
+            of training labels (validation included) that are drawn anew. ``data_seed`` seeds the three.
         scenario: ``"scratch"`` or ``"finetune"``; ``weights``: for fine-tuning, ``"default"`` (the
             model library's own) or the path below the data root of a state dict.
         data_checksum: of the arrays, filled in when the data are first read.
@@ -60,6 +75,13 @@ class Spec:
     role: str = "run"
     scenario: str = "scratch"
     weights: str | None = None
+    backbone: str = "as-is"
+    trunk_features: int | None = None
+    depth: int | None = None
+    classes: int | None = None
+    train_samples: int | None = None
+    label_noise: float = 0.0
+    data_seed: int = 0
     data_checksum: str | None = None
     config: Config = field(default_factory=Config)
 
@@ -81,6 +103,12 @@ class Spec:
                 f'temperature and norm belong to method = "fixed", got method = {self.method!r}; '
                 "leave them out, or put the method into a [[grid]] of its own."
             )
+        if self.backbone not in BACKBONES:
+            raise unknown("backbone", self.backbone, BACKBONES)
+        if self.method != "fixed" and self.backbone != "as-is":
+            raise TstarError('backbone belongs to method = "fixed"; leave it out.')
+        if not 0 <= self.label_noise < 1:
+            raise TstarError(f"0 <= label_noise < 1 must hold, but got {self.label_noise!r}.")
         if (self.weights is not None) != (self.scenario == "finetune"):
             raise TstarError(
                 'weights must be given for scenario = "finetune" and for no other ("default" for the '
@@ -95,6 +123,10 @@ class Spec:
             del content["epochs"]  # the number of steps overrides it
         if self.config.optimizer != "sgd":
             del content["momentum"]
+        # Fields that came later leave the keys of older runs as they were.
+        for name, default in _LATER.items():
+            if content[name] == default:
+                del content[name]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 

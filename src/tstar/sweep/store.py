@@ -22,7 +22,7 @@ from typing import Any
 from tstar.errors import TstarError
 from tstar.sweep.spec import Spec
 
-SCHEMA = 1  # PRAGMA user_version; a store with a higher one was written by a newer tstar
+SCHEMA = 2  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 LEASE = 120.0  # seconds without a heartbeat after which a claim is dead
 FINAL = ("done", "diverged")
 STATUSES = ("running", "done", "diverged", "failed")
@@ -51,6 +51,13 @@ COLUMNS: dict[str, str] = {
     "teacher_features": "INTEGER",
     "scenario": "TEXT",
     "weights": "TEXT",
+    "backbone": "TEXT",
+    "trunk_features": "INTEGER",
+    "depth": "INTEGER",
+    "classes": "INTEGER",
+    "train_samples": "INTEGER",
+    "label_noise": "REAL",
+    "data_seed": "INTEGER",
     "optimizer": "TEXT",
     "lr": "REAL",
     "momentum": "REAL",
@@ -95,6 +102,16 @@ COLUMNS: dict[str, str] = {
     "heartbeat": "REAL",
     "finished": "REAL",
 }
+# Columns of later schemas, with what older runs had there.
+_ADDED: dict[str, object] = {
+    "backbone": "as-is",
+    "trunk_features": None,
+    "depth": None,
+    "classes": None,
+    "train_samples": None,
+    "label_noise": 0.0,
+    "data_seed": 0,
+}
 _JSON = ("curves", "extra", "versions")
 
 
@@ -124,7 +141,9 @@ class Store:
         tables = [
             r[0] for r in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         ]
-        if "runs" in tables and version == SCHEMA:
+        if "runs" in tables and 1 <= version <= SCHEMA:
+            if version < SCHEMA and create:
+                self._upgrade()
             return
         if tables or not create:
             self._db.close()
@@ -135,6 +154,18 @@ class Store:
         columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
         with self._transaction():
             self._db.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns})")
+            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _upgrade(self) -> None:
+        """Add the columns of later schemas; what older runs had there is filled in."""
+        with self._transaction():
+            present = {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
+            for name, value in _ADDED.items():
+                if name not in present:
+                    default = "NULL" if value is None else json.dumps(value).replace('"', "'")
+                    self._db.execute(
+                        f'ALTER TABLE runs ADD COLUMN "{name}" {COLUMNS[name]} DEFAULT {default}'
+                    )
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
     @contextmanager
@@ -239,7 +270,7 @@ class Store:
     def get(self, key: str) -> dict[str, Any] | None:
         with self._explained():
             row = self._db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
-        return None if row is None else dict(row)
+        return None if row is None else {**_ADDED, **dict(row)}
 
     def find(self, prefix: str) -> dict[str, Any]:
         """The one run whose key starts with ``prefix``."""
@@ -251,7 +282,7 @@ class Store:
             raise TstarError(
                 f"One run must start with {prefix!r}, but {len(rows)} do; see tstar runs ls."
             )
-        return dict(rows[0])
+        return {**_ADDED, **dict(rows[0])}
 
     def status(self, keys: Iterable[str]) -> dict[str, str]:
         """The status of each key that is in the store."""
@@ -266,7 +297,7 @@ class Store:
         test = " AND ".join(f'"{name}" IS :{name}' for name in where) or "1"
         with self._explained():
             for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", where):
-                yield dict(row)
+                yield {**_ADDED, **dict(row)}
 
     def known_csg(self, checksum: str) -> float | None:
         """The csg of a data set that some run already recorded."""

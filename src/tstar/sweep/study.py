@@ -45,9 +45,17 @@ _SPEC_FIELDS = tuple(
 _FIELDS = (*_SPEC_FIELDS, *CONFIG_FIELDS)
 _TOP = ("name", "about", "csg", "training", "grid", "options")
 _KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("dataset", "model", "method", "norm", "scenario", "weights"), (str,)),
-    **dict.fromkeys(("seed", "size", "num_features", "teacher_features"), (int,)),
-    "temperature": (int, float),
+    **dict.fromkeys(
+        ("dataset", "model", "method", "norm", "scenario", "weights", "backbone"), (str,)
+    ),
+    **dict.fromkeys(
+        (
+            *("seed", "size", "num_features", "teacher_features", "trunk_features", "depth"),
+            *("classes", "train_samples", "data_seed"),
+        ),
+        (int,),
+    ),
+    **dict.fromkeys(("temperature", "label_noise"), (int, float)),
 }
 _NEED = {str: "a string", int: "a whole number", float: "a number"}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from tstar.errors import TstarError, unknown
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
-SCHEDULES = ("cosine", "linear", "constant")
+SCHEDULES = ("cosine", "linear", "constant", "one-cycle")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Config:
         lr: the highest learning rate.
         momentum: of SGD; for Adam and AdamW β₁ stays at 0.9.
         weight_decay: on every parameter, as in the paper.
-        schedule: ``"cosine"`` or ``"linear"`` to 0, or ``"constant"``, stepped at every batch.
+        schedule: ``"cosine"`` or ``"linear"`` to 0, ``"constant"``, or ``"one-cycle"``, stepped at every batch.
         warmup: share of the steps over which the learning rate rises linearly from 0 first.
         label_smoothing: ε of y' = (1 − ε)·y + ε/K.
         val_fraction: share of the training set held out, stratified and seeded; 0 for the paper's.

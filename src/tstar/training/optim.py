@@ -30,8 +30,11 @@ def lr_factor(step: int, steps: int, config: Config) -> float:
     """The schedule as a factor on the learning rate at ``step`` (from 0) of ``steps``.
 
     cosine: ½(1 + cos πt), linear: 1 − t, constant: 1, with t the share of the steps after the
-    warm-up that are done; during the warm-up the factor rises linearly to 1.
+    warm-up that are done; during the warm-up the factor rises linearly to 1. one-cycle: along a cosine from
+    1/25 to 1 in three tenths of the steps and to 1/250,000 in the rest (torch's ``OneCycleLR``, momentum constant).
     """
+    if config.schedule == "one-cycle":
+        return _one_cycle(step / max(1, steps - 1))
     warm = round(config.warmup * steps)
     if step < warm:
         return (step + 1) / warm
@@ -39,3 +42,11 @@ def lr_factor(step: int, steps: int, config: Config) -> float:
     return {"cosine": 0.5 * (1 + math.cos(math.pi * t)), "linear": 1 - t, "constant": 1.0}[
         config.schedule
     ]
+
+
+def _one_cycle(
+    t: float, peak: float = 0.3, start: float = 1 / 25, end: float = 1 / 250_000
+) -> float:
+    rising = t < peak
+    low, share = (start, t / peak) if rising else (end, (1 - t) / (1 - peak))
+    return low + (1 - low) * 0.5 * (1 - math.cos(math.pi * share))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tstar.formula.rules import names, on_one_axis
 from tstar.report.records import Records, number
 from tstar.report.style import (
     BLUE,
@@ -20,7 +21,6 @@ from tstar.report.style import (
     short,
     styled,
 )
-from tstar.rules import names, on_one_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

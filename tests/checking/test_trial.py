@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-import tstar.checking
-from tstar.checking import check
-from tstar.checking_data import as_task
+import tstar.checking.trial
+from tstar.checking.trial import check
 from tstar.data import load
+from tstar.data.task import as_task
 from tstar.errors import TstarError
 from tstar.training import Config, Result
 
@@ -39,7 +39,7 @@ def planted(monkeypatch):
         accuracy = 0.5 if T is None else 0.9 - 0.05 * abs(np.log2(T) - 3) + 0.001 * seed
         return Result("done", val_accuracy=accuracy, test_accuracy=accuracy - 0.01)
 
-    monkeypatch.setattr(tstar.checking, "train", train)
+    monkeypatch.setattr(tstar.checking.trial, "train", train)
     return seen
 
 
@@ -71,10 +71,16 @@ def test_the_default_grid_surrounds_the_formula(digits, planted):
     result = check(make_model, digits, seeds=1, config=QUICK)
     T = result.advice.temperature
     grid = [row.temperature for row in result.rows[1:]]
-    assert grid == tstar.checking._around(T)
+    assert grid == tstar.checking.trial._around(T)
     assert grid[:2] == [T / 4, T / 2]
-    assert tstar.checking._around(3.7) == [3.7 / 4, 3.7 / 2, 3.7, 7.4, 14.8]  # 0.93 stands for 1
-    assert tstar.checking._around(8.0) == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert tstar.checking.trial._around(3.7) == [
+        3.7 / 4,
+        3.7 / 2,
+        3.7,
+        7.4,
+        14.8,
+    ]  # 0.93 stands for 1
+    assert tstar.checking.trial._around(8.0) == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
     assert result.formula.temperature == T
 
 
@@ -88,14 +94,14 @@ def test_the_formula_knows_the_training_of_the_check(digits, planted):
 
 
 def test_diverged_trainings_count_as_nothing_right(digits, monkeypatch):
-    monkeypatch.setattr(tstar.checking, "train", lambda *_, **__: Result("diverged"))
+    monkeypatch.setattr(tstar.checking.trial, "train", lambda *_, **__: Result("diverged"))
     result = check(make_model, digits, temperatures=[1], seeds=2, config=QUICK)
     assert (result.rows[1].test_accuracy, result.rows[1].diverged) == (0.0, 2)
     assert "2 diverged" in str(result)
 
 
 def test_the_budget_sets_the_length(digits, planted, monkeypatch):
-    monkeypatch.setattr(tstar.checking, "step_seconds", lambda *_: 0.01)
+    monkeypatch.setattr(tstar.checking.trial, "step_seconds", lambda *_: 0.01)
     long = Config(epochs=200, batch_size=64)
     few = check(make_model, digits, temperatures=[1, 2], seeds=1, budget=10, config=long)
     many = check(make_model, digits, temperatures=[1, 2], seeds=1, budget=20, config=long)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tstar.errors import TstarError, unknown
-from tstar.formula import temperature
+from tstar.formula.equation import temperature
 
 ROW_NORM = 1 / math.sqrt(3)
 

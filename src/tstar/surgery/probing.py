@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.head import is_output_layer
+from tstar.surgery.head import is_output_layer
 
 # Names of autograd nodes, without "Backward0", that a walk from the logits passes through.
 _PASSES = re.compile(

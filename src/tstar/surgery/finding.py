@@ -14,13 +14,13 @@ from typing import Any, SupportsFloat
 
 from torch import Tensor, nn
 
-from tstar.declaring import declared_heads
 from tstar.errors import TstarError, TstarWarning
-from tstar.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
-from tstar.pretrained import warn_of_bias
-from tstar.probing import Seen, probe
-from tstar.standard_inputs import standard_inputs
-from tstar.tracing import trace
+from tstar.surgery.declared import declared_heads
+from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.folded import warn_of_bias
+from tstar.surgery.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
+from tstar.surgery.probing import Seen, probe
+from tstar.surgery.tracing import trace
 
 _WRAPPERS = (
     "DistributedDataParallel",
@@ -76,6 +76,7 @@ def temper(
     head: str | Head | Sequence[str] | None = None,
     example_input: Any = None,
     norm: Norm | None = "batch",
+    backbone: float | None = None,
     inplace: bool = False,
 ) -> nn.Module:
     """The model with BatchNorm inserted just before its output layer and its logits divided by T.
@@ -89,6 +90,8 @@ def temper(
             classifiers); found by :func:`find_head` by default.
         example_input: passed to :func:`find_head`.
         norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone.
+        backbone: c of :class:`tstar.TemperedHead`; :func:`tstar.surgery.speeds.matched_backbone` measures the one at
+            which the backbone learns as fast as in the plain model. ``None`` leaves its gradient as it is.
         inplace: change ``model`` itself; otherwise a copy is changed.
     """
     _refuse_wrapper(model)
@@ -119,7 +122,7 @@ def temper(
         model = _copy(model)
     for found in heads:
         layer = model.get_submodule(found.path)
-        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm))
+        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm, backbone))
     return model
 
 

@@ -36,18 +36,28 @@ class TemperedHead(nn.Module):
     step of an epoch does not fail.
 
     Padded positions of a (B, L, M) input count in the statistics like any other, unless ``mask`` is set: a
-    (B, L) tensor, nonzero where a position counts. :func:`tstar.padding.mask_padding` sets it at every step.
+    (B, L) tensor, nonzero where a position counts. :func:`tstar.surgery.padding.mask_padding` sets it at every step.
 
     Args:
         layer: the output layer, an ``nn.Linear`` or a convolution of kernel size 1.
         temperature: T > 0.
         norm: ``"batch"`` (the paper's), ``"layer"`` (LayerNorm on the features), or ``None``.
+        backbone: c > 0, how loudly the backbone hears the loss: in training the gradient that reaches the
+            features is multiplied by c·T. ``None`` leaves it as it is, so that it is divided by T (and, with
+            BatchNorm, by the features' deviation). The logits are the same.
     """
 
     temperature: Tensor
+    backbone: Tensor | None
     mask: Tensor | None
 
-    def __init__(self, layer: nn.Module, temperature: float, norm: Norm | None = "batch") -> None:
+    def __init__(
+        self,
+        layer: nn.Module,
+        temperature: float,
+        norm: Norm | None = "batch",
+        backbone: float | None = None,
+    ) -> None:
         super().__init__()
         check_layer(layer)
         weight = weight_of(layer)
@@ -65,9 +75,13 @@ class TemperedHead(nn.Module):
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
         value = torch.tensor(check_temperature(temperature), dtype=exact, device=weight.device)
         self.register_buffer("temperature", value)
+        heard = None if backbone is None else torch.full_like(value, check_temperature(backbone))
+        self.register_buffer("backbone", heard)
         self.train(layer.training)
 
     def forward(self, features: Tensor) -> Tensor:
+        if self.backbone is not None and self.training:
+            features = scale_gradient(features, self.backbone * self.temperature)
         if self.norm is not None:
             features = self._normalise(features)
         logits: Tensor = self.layer(features)
@@ -159,6 +173,12 @@ class TemperedHead(nn.Module):
 
     def extra_repr(self) -> str:
         return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"
+
+
+def scale_gradient(features: Tensor, factor: Tensor) -> Tensor:
+    """``features`` as they are, whose gradient is multiplied by ``factor`` on its way back."""
+    fixed = features.detach()
+    return fixed + factor * (features - fixed)
 
 
 def _batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:

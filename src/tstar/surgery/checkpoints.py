@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.head import Norm, TemperedHead
+from tstar.surgery.head import Norm, TemperedHead
 
 State = dict[str, Tensor]
 _LAYERS = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
-    from tstar.checking import Check
+    from tstar.checking.trial import Check
 
 
 def draw(check: Check, path: Path) -> None:

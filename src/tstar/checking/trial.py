@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 from tstar.advice import Recommendation, recommend
-from tstar.checking_data import Task, as_task
+from tstar.data.task import Task, as_task
 from tstar.errors import TstarError
-from tstar.surgery import resolve_head, temper
+from tstar.surgery.finding import resolve_head, temper
 from tstar.training import Config, train
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
@@ -128,7 +128,7 @@ class Check:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw test accuracy against T, with the formula's T, into an SVG, PDF or PNG file."""
-        from tstar.checking_figure import draw
+        from tstar.checking.figure import draw
 
         draw(self, Path(path))
 

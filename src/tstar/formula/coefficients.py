@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tstar.budget import Budget
 from tstar.errors import TstarError, unknown
+from tstar.formula.law import Budget
 
 FORMAT = 1
 _NUMBERS = ("alpha", "beta", "gamma", "delta", "minimum", "maximum")
@@ -54,7 +54,7 @@ class Coefficients:
     """T* = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, minimum, maximum), before M, csg and K are known.
 
     ``gamma`` (``delta``) is ``None`` in a set that makes no use of csg (of K). With a ``budget`` T is
-    the lower of T* and what the training allows (:mod:`tstar.budget`).
+    the lower of T* and what the training allows (:mod:`tstar.formula.law`).
     """
 
     name: str

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tstar import Coefficients, TstarError
-from tstar.coefficients import Provenance, Scope, get, published
+from tstar.formula.coefficients import Provenance, Scope, get, published
 
 
 def test_the_papers_table():

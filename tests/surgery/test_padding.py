@@ -9,7 +9,7 @@ from torch import nn
 
 import tstar
 from tstar.errors import TstarError
-from tstar.surgery import tempered_heads
+from tstar.surgery.finding import tempered_heads
 
 
 class Tagger(nn.Module):

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
-from tstar.head import TemperedHead, check_temperature
-from tstar.probing import call, undisturbed
-from tstar.standard_inputs import standard_inputs
-from tstar.surgery import Head, check_head, resolve_head, tempered_heads, unwrap
+from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
+from tstar.surgery.head import TemperedHead, check_temperature
+from tstar.surgery.probing import call, undisturbed
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from tstar.errors import TstarError
-from tstar.surgery import tempered_heads
+from tstar.surgery.finding import tempered_heads
 
 
 class Masking:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import tstar
 from tstar.errors import TstarError, TstarWarning
-from tstar.reparametrisation import factors, param_groups
+from tstar.surgery.reparametrization import factors, param_groups
 
 T = 6.25
 STEPS = 100

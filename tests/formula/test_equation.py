@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tstar
-from tstar.formula import explain, temperature
+from tstar.formula.equation import explain, temperature
 
 # By hand, from the paper's last coefficient table.
 BY_HAND = [

@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tstar import TstarError, rules
+from tstar import TstarError
+from tstar.formula import rules
 
 
 @pytest.mark.parametrize(("K", "s"), [(10, 3.11), (100, 6.50), (1000, 9.77)])
@@ -117,7 +118,7 @@ def test_a_rule_without_its_fact_says_so_in_place_of_a_number():
 
 def test_rules_and_method_names_come_without_torch():
     code = (
-        "import sys, tstar.methods, tstar.rules; tstar.rules.on_one_axis(64, 10);"
+        "import sys, tstar.methods, tstar.formula.rules; tstar.formula.rules.on_one_axis(64, 10);"
         "tstar.methods.list(); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

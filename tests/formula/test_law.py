@@ -7,8 +7,8 @@ import pytest
 
 import tstar
 from tstar import TstarError
-from tstar.budget import Budget, Training, family, limit
-from tstar.coefficients import Coefficients, get, published, training_aware
+from tstar.formula.coefficients import Coefficients, get, published, training_aware
+from tstar.formula.law import Budget, Training, family, limit
 
 BUDGET = Budget(sgd=0.5, adam=0.1)
 

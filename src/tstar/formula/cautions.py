@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from tstar.budget import MOMENTUM, Training, family
 from tstar.errors import TstarError
-from tstar.formula import Explanation, Limit
-from tstar.inputs import number
+from tstar.formula.equation import Explanation, Limit
+from tstar.formula.law import MOMENTUM, Training, family
+from tstar.numbers import number
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,6 +1,6 @@
 r"""T* = α·sqrt(M) + β + γ·ln csg + δ·ln K, clipped; and no hotter than the training allows, where that is known.
 
-The second bound is :mod:`tstar.budget`.
+The second bound is :mod:`tstar.formula.law`.
 
 Symbols (paper ↔ here): M ↔ ``num_features``, the width of the output layer's input; K (the
 paper's cn) ↔ ``num_classes``; csg ↔ ``csg``, the cumulative spectral gradient of the data set.
@@ -20,11 +20,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, SupportsFloat
 
-from tstar import budget
-from tstar.budget import MOMENTUM, Training
-from tstar.coefficients import Coefficients, as_coefficients, get
 from tstar.errors import TstarError
-from tstar.inputs import number, positive_csg, whole
+from tstar.formula import law
+from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.formula.law import MOMENTUM, Training
+from tstar.numbers import number, positive_csg, whole
 
 Level = Literal["validated", "extrapolation"]
 _SYMBOLS = {"num_features": "M", "num_classes": "K", "csg": "csg"}
@@ -238,7 +238,7 @@ def _training(lr: object, optimizer: object, steps: object, momentum: object) ->
         raise TstarError(
             f"optimizer must be a name such as 'sgd', got {optimizer!r}; tstar.recommend reads a torch optimiser."
         )
-    family = budget.family(optimizer)
+    family = law.family(optimizer)
     if family is None:
         raise TstarError(
             f"optimizer must be SGD or of Adam's family, where the budget was measured, got {optimizer!r}; "
@@ -260,7 +260,7 @@ def _limit(
     M, K = inputs["num_features"], inputs["num_classes"]
     assert M is not None
     assert K is not None
-    value, expression = budget.limit(c.budget, M, K, training)
+    value, expression = law.limit(c.budget, M, K, training)
     return Limit(expression, value, value < T, training)
 
 

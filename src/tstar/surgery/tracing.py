@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import fx, nn
 
-from tstar.head import is_output_layer
-from tstar.probing import Seen, undisturbed
+from tstar.surgery.head import is_output_layer
+from tstar.surgery.probing import Seen, undisturbed
 
 # What may stand between the output layer and the logits, by module type and by function or method name.
 _MODULES = (

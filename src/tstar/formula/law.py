@@ -1,6 +1,6 @@
 r"""The highest temperature that a way of training can learn at.
 
-Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``tstar.reparametrisation``). Its
+Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``tstar.surgery.reparametrization``). Its
 inputs are batch-normed, ‖h‖² ≈ M, so one step moves a logit by about lr·M/T² of its gradient; with Adam, whose steps
 do not see the gradient's scale, by about lr·M/T. Over a run the logits of a class, one sample in K, must be able to
 move far enough to fit it, which bounds T:
