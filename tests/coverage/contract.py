@@ -86,16 +86,18 @@ class Contract:
         torch.testing.assert_close(out, (constant * (layer.bias is not None)).expand_as(out))
 
     def test_a_step_reaches_the_layer_the_norm_and_what_lies_before(self, case):
+        # Gradients, not moved values: where clipping leaves steps below the last bit of float32, whether a
+        # value of 1 moves depends on the processor; whether its gradient is zero does not.
         model, example, paths, _ = self.build(case)
-        before = {name: p.detach().clone() for name, p in model.named_parameters()}
         tempered = self.trained(model, example, paths)
-        for path in paths:
-            head = tempered.get_submodule(path)
+        reached = [p for p in tempered.parameters() if p.grad is not None and p.grad.any()]
+        heads = [tempered.get_submodule(path) for path in paths]
+        for head in heads:
             assert int(head.norm.num_batches_tracked) == 2
-            assert not torch.equal(head.weight, before[f"{path}.weight"])
-            assert not torch.equal(head.norm.weight, torch.ones_like(head.norm.weight))
-        others = [(n, p) for n, p in tempered.named_parameters() if n in before and p.requires_grad]
-        assert any(not torch.equal(p, before[n]) for n, p in others)
+            assert any(p is head.weight for p in reached)
+            assert any(p is head.norm.weight for p in reached)
+        of_heads = [p for head in heads for p in head.parameters()]
+        assert any(not any(p is own for own in of_heads) for p in reached)
 
     def test_folding_gives_the_plain_architecture_with_the_tempered_logits(self, case):
         model, example, paths, _ = self.build(case)
