@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from tstar.difficulty import Csg, csg
     from tstar.evidence import atlas
     from tstar.fitting import Fit, fit
-    from tstar.surgery.finding import Head, find_head, fold, temper, untemper
+    from tstar.surgery.finding import Head, find_head
     from tstar.surgery.folded import load_folded
     from tstar.surgery.head import TemperedHead
     from tstar.surgery.padding import mask_padding
     from tstar.surgery.reparametrization import param_groups
     from tstar.surgery.schedule import Schedule
+    from tstar.surgery.tempering import fold, temper, untemper
 
 _LAZY = {
     "Csg": "tstar.difficulty",
@@ -41,13 +42,13 @@ _LAZY = {
     "csg": "tstar.difficulty",
     "find_head": "tstar.surgery.finding",
     "fit": "tstar.fitting",
-    "fold": "tstar.surgery.finding",
+    "fold": "tstar.surgery.tempering",
     "load_folded": "tstar.surgery.folded",
     "mask_padding": "tstar.surgery.padding",
     "param_groups": "tstar.surgery.reparametrization",
     "recommend": "tstar.advice",
-    "temper": "tstar.surgery.finding",
-    "untemper": "tstar.surgery.finding",
+    "temper": "tstar.surgery.tempering",
+    "untemper": "tstar.surgery.tempering",
 }
 _SUBPACKAGES = ("data", "methods", "models", "paper")
 

@@ -106,7 +106,7 @@ def train_one(cell: Cell) -> float:
     import torch
 
     from tstar.models import build
-    from tstar.surgery.finding import temper
+    from tstar.surgery.tempering import temper
     from tstar.training import Config, train
 
     torch.set_num_threads(1)  # this process is ours alone: one of a pool, one thread each

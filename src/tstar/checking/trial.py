@@ -21,7 +21,8 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.data.task import Task, as_task
 from tstar.errors import TstarError
-from tstar.surgery.finding import resolve_head, temper
+from tstar.surgery.finding import resolve_head
+from tstar.surgery.tempering import temper
 from tstar.training import Config, train
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method, Recipe
-from tstar.surgery.finding import find_head, resolve_head, temper
+from tstar.surgery.finding import find_head, resolve_head
 from tstar.surgery.head import Norm
-from tstar.surgery.speeds import matched_backbone
+from tstar.surgery.speed import matched_backbone
+from tstar.surgery.tempering import temper
 
 Backbone = Literal["as-is", "matched", "times-t"]
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -89,7 +89,8 @@ def calibrate(
         bounds: the lowest and highest factor on the temperature.
         inplace: change the model itself in place of a copy.
     """
-    from tstar.surgery.finding import temper, tempered_heads
+    from tstar.surgery.finding import tempered_heads
+    from tstar.surgery.tempering import temper
 
     if len(targets) == 0:
         raise TstarError("Temperature scaling needs validation data, got none; hold some out.")

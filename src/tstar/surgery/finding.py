@@ -1,28 +1,22 @@
-"""Find a model's output layer, put the tempered head in its place, and fold it away again.
-
-Describe, then execute: :func:`find_head` returns a frozen record, :func:`temper` applies it.
-"""
+"""Find a model's output layer: :func:`find_head` describes it in a frozen record, and changes nothing."""
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any
 
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarError
 from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import standard_inputs
-from tstar.surgery.folded import warn_of_bias
-from tstar.surgery.head import Norm, TemperedHead, check_layer, is_output_layer, weight_of
+from tstar.surgery.head import TemperedHead, check_layer, is_output_layer, weight_of
 from tstar.surgery.probing import Seen, probe
 from tstar.surgery.tracing import trace
 
-_WRAPPERS = (
+WRAPPERS = (
     "DistributedDataParallel",
     "DataParallel",
     "FullyShardedDataParallel",
@@ -69,81 +63,6 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     return heads[0]
 
 
-def temper(
-    model: nn.Module,
-    temperature: SupportsFloat,
-    *,
-    head: str | Head | Sequence[str] | None = None,
-    example_input: Any = None,
-    norm: Norm | None = "batch",
-    backbone: float | None = None,
-    inplace: bool = False,
-) -> nn.Module:
-    """The model with BatchNorm inserted just before its output layer and its logits divided by T.
-
-    Device, dtype, train/eval mode, ``requires_grad`` and hooks are kept.
-
-    Args:
-        model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or what :func:`tstar.recommend` returns.
-        head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
-            classifiers); found by :func:`find_head` by default.
-        example_input: passed to :func:`find_head`.
-        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone.
-        backbone: c of :class:`tstar.TemperedHead`; :func:`tstar.surgery.speeds.matched_backbone` measures the one at
-            which the backbone learns as fast as in the plain model. ``None`` leaves its gradient as it is.
-        inplace: change ``model`` itself; otherwise a copy is changed.
-    """
-    _refuse_wrapper(model)
-    present = tempered_heads(model)
-    if present:
-        raise TstarError(
-            f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
-            "use its set_temperature(T) to change T, or tstar.untemper(model) first."
-        )
-    if (
-        getattr(getattr(model, "config", None), "problem_type", None)
-        == "multi_label_classification"
-    ):
-        raise TstarError(
-            "A softmax over the classes must follow the logits, got a multi-label model (a sigmoid for each "
-            "class), to which the softmax temperature does not apply."
-        )
-    heads = _resolve(
-        model, getattr(temperature, "head", None) if head is None else head, example_input
-    )
-    for found in heads:
-        check_head(model, found)
-    if inplace and any(found.path == "" for found in heads):
-        raise TstarError(
-            "A model that is its own output layer cannot be changed in place; use inplace=False."
-        )
-    if not inplace:
-        model = _copy(model)
-    for found in heads:
-        layer = model.get_submodule(found.path)
-        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm, backbone))
-    return model
-
-
-def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -> nn.Module:
-    """The plain architecture again, with the eval-mode logits of the tempered one and nothing left to deploy.
-
-    The state dict has the original keys and loads into the untouched architecture. An output layer without a
-    bias cannot absorb the norm's shift; ``allow_bias=True`` adds one (one new key). ``from_pretrained`` would
-    drop that key, so a model with ``save_pretrained`` then warns: :func:`tstar.load_folded` loads it.
-    """
-    bare = [path for path, head in tempered_heads(unwrap(model)).items() if head.bias is None]
-    folded = _dismantle(model, inplace, lambda head: head.fuse(allow_bias=allow_bias))
-    warn_of_bias(folded, bare)
-    return folded
-
-
-def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
-    """The original layers again, without the norm and without T: other logits, unlike :func:`fold`."""
-    return _dismantle(model, inplace, lambda head: head.layer)
-
-
 def tempered_heads(model: nn.Module) -> dict[str, TemperedHead]:
     """Every tempered head in a model, by path."""
     return {
@@ -155,7 +74,7 @@ def unwrap(model: nn.Module) -> nn.Module:
     """The model inside ``DistributedDataParallel``, ``DataParallel`` and ``torch.compile``."""
     if not isinstance(model, nn.Module):
         raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
-    while type(model).__name__ in _WRAPPERS:
+    while type(model).__name__ in WRAPPERS:
         model = model._orig_mod if hasattr(model, "_orig_mod") else model.module  # type: ignore[assignment]
     return model
 
@@ -167,7 +86,7 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
     return _named(unwrap(model), head.path if isinstance(head, Head) else head)
 
 
-def _resolve(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
+def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
     if head is None:
         return [find_head(model, example_input)]
     if head == "all":
@@ -327,59 +246,3 @@ def _check_device(model: nn.Module, example_input: Any) -> None:
                 f"example_input must be on the model's device ({', '.join(sorted(map(str, devices)))}), got "
                 f"{value.device}; move one of them with .to()."
             )
-
-
-def _refuse_wrapper(model: nn.Module) -> None:
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
-    kind = type(model).__name__
-    if kind in _WRAPPERS:
-        why = (
-            "the compiled graph is that of the untempered model"
-            if kind == "OptimizedModule"
-            else "the wrapper has already registered the parameters that it synchronises"
-        )
-        raise TstarError(
-            f"The model must be tempered before it is wrapped, got {kind}: {why}. Temper the plain model, then wrap it."
-        )
-
-
-def _copy(model: nn.Module) -> nn.Module:
-    try:
-        return copy.deepcopy(model)
-    except Exception as error:
-        raise TstarError(
-            f"The model must be copyable (copy.deepcopy raised {type(error).__name__}: {error}); pass inplace=True."
-        ) from error
-
-
-def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
-    """``model`` with every place that holds ``old`` holding ``new``; ``new`` itself if ``old`` is the model."""
-    if old is model:
-        return new
-    for parent in list(model.modules()):
-        if parent is new:
-            continue
-        for name, child in list(parent._modules.items()):  # named_children() skips aliases
-            if child is old:
-                setattr(parent, name, new)
-    return model
-
-
-def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
-    model = unwrap(model)
-    if not tempered_heads(model):
-        raise TstarError(
-            "The model must have a tempered head, got one without; call tstar.temper first."
-        )
-    if not inplace:
-        model = _copy(model)
-    for path, head in tempered_heads(model).items():
-        # PEFT keeps an idle copy of a layer that it trains: that its norm saw nothing is no news.
-        idle = path.endswith("original_module")
-        with warnings.catch_warnings() if idle else nullcontext():
-            if idle:
-                warnings.simplefilter("ignore", TstarWarning)
-            new = make(head)
-        model = _replace(model, head, new)
-    return model
