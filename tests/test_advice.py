@@ -69,6 +69,14 @@ def test_the_default_variant_follows_the_evidence():
         assert choose_variant(None, scenario)[0] == evidence["without_csg"][scenario]["variant"]
 
 
+def test_no_csg_of_token_ids():
+    ids, y = torch.randint(0, 9, (40, 4)), torch.arange(40) % 10
+    tokens = tstar.data.DataSet("texts", "tokens", ids, y, ids, y, tuple("abcdefghij"))
+    advice = tstar.recommend(model(), tokens)
+    assert advice.csg is None
+    assert any("token ids" in notice.message for notice in advice.notices)
+
+
 def test_it_measures_the_data():
     generator = torch.Generator().manual_seed(0)
     x = torch.rand((60, 3, 8, 8), generator=generator)

@@ -254,8 +254,6 @@ def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
     """csg of the data; a notice in place of a number where it cannot be computed."""
     from tstar.difficulty import csg
 
-    if hasattr(data, "x_train") and hasattr(data, "y_train"):  # a tstar.data.DataSet
-        data = (data.x_train, data.y_train)
     pair = isinstance(data, tuple) and len(data) == 2
     try:
         measured = csg(*data) if pair else csg(data)

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tstar
+from tstar.cli import demo_commands  # noqa: F401  (registers recommend)
 from tstar.cli.app import app
 from tstar.cli.difficulty_commands import _temperatures
 from tstar.errors import TstarError
@@ -72,6 +73,17 @@ def helpers_csg():
         return stub
 
     return make
+
+
+def test_a_name_is_good_for_csg_and_for_recommend_alike():
+    pytest.importorskip("sklearn")
+    measured = json.loads(run("digits", "--json").stdout)
+    assert (
+        measured["csg"] == tstar.csg("digits").value == tstar.csg(tstar.data.load("digits")).value
+    )
+    options = ["recommend", "--model", "resnet10", "--data", "digits", "--json"]
+    advice = json.loads(CliRunner().invoke(app, options, catch_exceptions=False).stdout)
+    assert advice["csg"] == measured["csg"]
 
 
 def test_errors_are_the_packages_own(tmp_path):

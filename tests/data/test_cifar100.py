@@ -8,8 +8,7 @@ import torch
 
 from tstar import TstarError
 from tstar.data import load
-from tstar.data.choosing import TARGETS, Chosen, choose
-from tstar.data.cifar100 import SUBSETS, _resource, derive, subset_classes, superclasses
+from tstar.data.cifar100 import SUBSETS, _resource, derive, superclasses
 from tstar.data.dataset import DataSet
 
 # Coarse label of each fine label 0…99, as CIFAR-100's archive stores them side by side.
@@ -78,16 +77,6 @@ def test_subsets_by_csg(subset: str) -> None:
     ]
 
 
-def test_shipped_subsets_are_near_the_papers_csg_and_differ() -> None:
-    record = _resource("cifar100_subsets.json")
-    for name, target in TARGETS.items():
-        entry = record["subsets"][name]
-        assert entry["target"] == target
-        assert entry["csg"] == pytest.approx(target, rel=0.05)
-    assert len({frozenset(subset_classes(name)) for name in SUBSETS}) == 4
-    assert record["command"].startswith("tstar data choose")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("subset", SUBSETS)
 def test_shipped_csg_is_measured_again(subset: str) -> None:
@@ -108,45 +97,3 @@ def test_shipped_csg_is_measured_again(subset: str) -> None:
 def test_other_data_sets_have_no_superclasses() -> None:
     with pytest.raises(TstarError, match="hundred fine classes of CIFAR-100, but digits has 10"):
         load("digits@10")
-
-
-def difficulty(classes: tuple[int, ...]) -> float:
-    """A stand-in for csg with a known value for every subset: from 0.46 to 9.46."""
-    return 0.01 + sum(classes) / 100
-
-
-def test_choosing_reaches_targets_that_random_subsets_miss() -> None:
-    targets = {"low": 1.0, "middle": 4.95, "high": 8.9}
-    found = choose(difficulty, 100, targets, draws=50, exchanges=2000, seed=0)
-    for name, target in targets.items():
-        chosen = found[name]
-        assert chosen.csg == difficulty(chosen.classes)
-        assert chosen.csg == pytest.approx(target, rel=0.006)
-        assert list(chosen.classes) == sorted(set(chosen.classes))
-        assert len(chosen.classes) == 10
-
-
-def test_choosing_is_seeded_and_never_gives_one_subset_twice() -> None:
-    twins = {"one": 5.0, "two": 5.0}
-    first = choose(difficulty, 100, twins, draws=50, seed=1)
-    assert first == choose(difficulty, 100, twins, draws=50, seed=1)
-    assert first != choose(difficulty, 100, twins, draws=50, seed=2)
-    assert first["one"].classes != first["two"].classes
-
-
-def test_without_exchanges_the_nearest_draw_is_taken() -> None:
-    seen: list[float] = []
-
-    def measure(classes: tuple[int, ...]) -> float:
-        seen.append(difficulty(classes))
-        return seen[-1]
-
-    found = choose(measure, 100, {"x": 3.0}, draws=40, exchanges=0, seed=0)["x"]
-    assert len(seen) == 40
-    assert found.distance == min(abs(np.log(value / 3.0)) for value in seen)
-
-
-def test_a_csg_of_zero_is_far_from_everything() -> None:
-    assert Chosen((0, 1), 0.0, 1.5).distance == float("inf")
-    with pytest.raises(TstarError, match="More than 10 classes"):
-        choose(difficulty, 10, TARGETS)

@@ -240,7 +240,7 @@ def test_labels_of_a_data_set_that_do_not_fit(images):
         ([], None, "at least two samples"),
         (object(), None, "object"),
         ([{"picture": 1, "label": 2}], None, "picture"),
-        ("no/such/place", None, "does not exist"),
+        ("no/such/place", None, "is in neither"),
     ],
 )
 def test_bad_input_is_a_clear_error(data, labels, message):

@@ -125,43 +125,6 @@ def export_data(
     typer.echo(f"{output}: {found!r}")
 
 
-@data.command("choose")
-def choose_subsets(
-    name: Annotated[str, typer.Argument(help="A data set with CIFAR-100's classes.")] = "cifar100",
-    root: Root = None,
-    draws: Annotated[int, typer.Option(help="Random subsets to measure first.")] = 200,
-    exchanges: Annotated[int, typer.Option(help="Exchanges to try for each target.")] = 400,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
-    output: Annotated[Path | None, typer.Option(help="Write JSON here.")] = None,
-) -> None:
-    """Choose ten-class subsets whose csg is that of the paper's two easy and two hard ones.
-
-    Example: tstar data choose cifar100_32 --output subsets.json
-    """
-    from rich.progress import Progress
-
-    from tstar.data import load
-    from tstar.data.choosing import TARGETS, choose_record
-
-    found = load(name, root=root)
-    # Exchanges stop as soon as a subset is near enough: the total is the most there can be.
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("csg of subsets", total=draws + len(TARGETS) * exchanges)
-        record = choose_record(
-            found,
-            draws=draws,
-            exchanges=exchanges,
-            seed=seed,
-            done=lambda: bar.advance(task),
-        )
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    output.write_text(text, encoding="utf-8")
-    typer.echo(f"wrote {output}")
-
-
 @models.command("ls")
 def list_models(
     features: Annotated[int, typer.Option(help="M, at which parameters are counted.")] = 512,

@@ -43,7 +43,7 @@ def csg(
     from tstar.difficulty import csg as measure
 
     result = measure(
-        _find(path),
+        path,
         samples=samples,
         neighbors=neighbors,
         seed=seed,
@@ -58,15 +58,6 @@ def csg(
         typer.echo(json.dumps(_as_dict(result, reason, rows), indent=2, ensure_ascii=False))
     else:
         _show(result, reason, rows, plot)
-
-
-def _find(path: str) -> Any:
-    """A path as it is; anything else is the name of a data set."""
-    if Path(path).exists():
-        return path
-    from tstar import data
-
-    return data.load(path)
 
 
 def _temperatures(result: Csg) -> tuple[str | None, list[tuple[int, Explanation]]]:

@@ -32,9 +32,9 @@ def superclasses() -> dict[str, list[str]]:
 def subset_classes(subset: str) -> list[str]:
     """The ten fine classes of ``easy1``, ``easy2``, ``hard1`` or ``hard2``.
 
-    Chosen by :mod:`tstar.data.choosing` from 50 training images a class; ``cifar100_subsets.json``
-    holds the command, the checksum of those images, and the csg reached. On all 500 images a class
-    csg will differ somewhat: ``tstar data choose cifar100`` chooses anew.
+    Chosen from 50 training images of each class by ``research/choosing.py`` of the repository;
+    ``cifar100_subsets.json`` holds the command, the checksum of those images, and the csg reached.
+    On all 500 images of each class csg differs somewhat.
     """
     return list(_resource("cifar100_subsets.json")["subsets"][subset]["classes"])
 

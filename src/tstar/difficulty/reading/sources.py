@@ -28,6 +28,10 @@ def read(
     seed: int = 0,
 ) -> Matrix:
     """Any supported data as a :class:`Matrix`; see :func:`tstar.csg` for the kinds."""
+    if isinstance(data, str) and not Path(data).exists():
+        from tstar.data import load
+
+        data = load(data, size=size if embed is None else None)
     if isinstance(data, str | os.PathLike):
         data, labels, names, notes = _open(Path(data), labels)
     elif hasattr(data, "x_train") and hasattr(data, "y_train"):  # tstar.data: its training part

@@ -3,19 +3,27 @@
 The paper uses two easy and two hard subsets and gives their csg (1.53, 1.73, 6.66, 7.38), but not
 their classes. They are chosen here by a procedure that can be repeated: random subsets are drawn,
 and the one whose csg is nearest to the target, as a ratio, is brought nearer by exchanging classes.
+
+    python -m research.choosing cifar100_32 --output subsets.json
+
+The result ships as ``src/tstar/data/cifar100_subsets.json``.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from tstar._version import __version__
-from tstar.data.dataset import DataSet
+from tstar.data import DataSet, load
+from tstar.difficulty import csg
 from tstar.errors import TstarError
 
 TARGETS = {"easy1": 1.53, "easy2": 1.73, "hard1": 6.66, "hard2": 7.38}
@@ -89,30 +97,20 @@ def choose(
     return result
 
 
-def csg_of_classes(
-    data: DataSet, seed: int = 0, done: Callable[[], None] = lambda: None
-) -> Callable[[tuple[int, ...]], float]:
-    """``measure`` for :func:`choose`: the csg of the training images of these classes.
-
-    ``done`` is called after each measurement, for a progress bar.
-    """
-    from tstar.difficulty import csg
+def csg_of_classes(data: DataSet, seed: int = 0) -> Callable[[tuple[int, ...]], float]:
+    """``measure`` for :func:`choose`: the csg of the training images of these classes."""
 
     def measure(classes: tuple[int, ...]) -> float:
         kept = torch.isin(data.y_train, torch.tensor(classes))
-        value = float(csg(data.x_train[kept], data.y_train[kept], seed=seed))
-        done()
-        return value
+        return float(csg(data.x_train[kept], data.y_train[kept], seed=seed))
 
     return measure
 
 
-def choose_record(
-    data: DataSet, *, draws: int, exchanges: int, seed: int, done: Callable[[], None] = lambda: None
-) -> dict[str, object]:
+def choose_record(data: DataSet, *, draws: int, exchanges: int, seed: int) -> dict[str, object]:
     """The paper's four subsets chosen from ``data``, with all that is needed to choose them again."""
     found = choose(
-        csg_of_classes(data, done=done),
+        csg_of_classes(data),
         data.num_classes,
         TARGETS,
         draws=draws,
@@ -120,7 +118,8 @@ def choose_record(
         seed=seed,
     )
     return {
-        "command": f"tstar data choose {data.name} --draws {draws} --exchanges {exchanges} --seed {seed}",
+        "command": f"python -m research.choosing {data.name} --draws {draws} --exchanges {exchanges} "
+        f"--seed {seed}",
         "data": {"name": data.name, "train": len(data.x_train), "checksum": data.checksum()},
         "versions": {"tstar": __version__, "torch": torch.__version__.partition("+")[0]},
         "subsets": {
@@ -132,3 +131,23 @@ def choose_record(
             for name, chosen in found.items()
         },
     }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="?", default="cifar100", help="with CIFAR-100's classes")
+    parser.add_argument("--root", type=Path, help="folder of the data sets")
+    parser.add_argument("--draws", type=int, default=200, help="random subsets to measure first")
+    parser.add_argument("--exchanges", type=int, default=400, help="to try for each target")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    record = choose_record(
+        load(args.data, root=args.root), draws=args.draws, exchanges=args.exchanges, seed=args.seed
+    )
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    args.output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
