@@ -14,7 +14,7 @@ from tstar.models.pyramidnet import pyramid_channels
 
 CONVOLUTIONAL = [name for name in names() if name != "mlp"]
 IMAGE = ["resnet10", "vgg9", "pyramidnet10"]
-PATCHES = ["vit4", "convnext4"]
+PATCHES = ["vit4", "convnext4", "mixer4"]
 
 
 def example(name: str, size: int = 16, batch: int = 2) -> tuple[torch.Tensor, int]:
@@ -209,3 +209,34 @@ def test_the_strided_shortcut_is_a_strided_convolution(nd: int, size: int) -> No
     x = torch.randn(2, 3, *[size] * nd, generator=torch.Generator().manual_seed(0))
     expected = (F.conv1d if nd == 1 else F.conv2d)(x, weight, stride=2)
     assert torch.allclose(layer(x), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_last_layer_widens_a_narrow_network(name: str) -> None:
+    x, channels = example(name)
+    wide = build(name, 5, num_features=96, trunk_features=8, in_channels=channels, seed=0)
+    assert wide.get_submodule("classifier").in_features == 96
+    assert wide(x).shape == (2, 5)
+    whole = build(name, 5, num_features=96, in_channels=channels, seed=0)
+    assert sum(p.numel() for p in wide.parameters()) < sum(p.numel() for p in whole.parameters())
+    # A network without batch norm stays without one.
+    for model in (wide, whole):
+        normed = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules())
+        assert normed == (name not in PATCHES)
+
+
+@pytest.mark.parametrize("name", names())
+def test_depth_adds_layers(name: str) -> None:
+    x, channels = example(name)
+    layers = []
+    for depth in (1, 2, 3):
+        model = build(name, 5, num_features=16, depth=depth, in_channels=channels, seed=0)
+        assert model(x).shape == (2, 5)
+        layers.append(sum(p.dim() > 1 for p in model.parameters()))
+    assert layers[2] > layers[1] > layers[0]
+    assert layers[2] - layers[1] == layers[1] - layers[0]
+
+
+def test_depth_belongs_to_the_networks_of_this_package() -> None:
+    with pytest.raises(TstarError, match="trunk_features and depth"):
+        build("torchvision/resnet18", 5, depth=2)

@@ -274,3 +274,21 @@ def test_a_store_comes_back_from_its_export(path, specs, tmp_path, ending):
     with pytest.raises(TstarError, match="no column key or spec"):
         merge([tmp_path / "other.csv"], tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
+
+
+def test_a_store_of_the_first_schema_is_read_and_extended(path, specs):
+    """Written before the columns existed: read as it is, and given them when a sweep goes on with it."""
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+    with sqlite3.connect(path) as db:
+        for name in ("backbone", "trunk_features", "depth", "classes", "train_samples"):
+            db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+        db.execute("PRAGMA user_version = 1")
+    with Store(path) as old:
+        assert next(old.rows())["backbone"] == "as-is"
+        assert old.get(specs[0].key)["classes"] is None
+    with Store(path, create=True) as upgraded:
+        assert finish(upgraded, specs[1])
+        assert [row["backbone"] for row in upgraded.rows()] == ["as-is", "as-is"]
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone()[0] > 1

@@ -1,10 +1,12 @@
 """From TOML to runs: the grid is the product, and errors name the field, the line, what is allowed."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tstar.errors import TstarError
+from tstar.sweep.spec import Spec
 from tstar.sweep.study import load_study, parse_study
 
 GOOD = """name = "s"
@@ -165,3 +167,28 @@ def test_a_spec_survives_its_own_description():
 
     for spec in parse_study(GOOD).specs:
         assert Spec.from_dict(spec.to_dict()) == spec
+
+
+def test_keys_of_older_runs_stay():
+    """Fields that came later do not change the key of a run that leaves them at their default."""
+    spec = Spec("digits", "mlp", temperature=2.0, norm="batch", num_features=16)
+    assert spec.key == "d3866f73264819b6fa263cf2"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("backbone", "matched"), ("trunk_features", 8), ("depth", 3), ("classes", 4),
+     ("train_samples", 100), ("label_noise", 0.1), ("data_seed", 3)],
+)  # fmt: skip
+def test_later_fields_change_the_key(field, value):
+    spec = Spec("digits", "mlp", temperature=2.0, norm="batch", num_features=16)
+    assert replace(spec, **{field: value}).key != spec.key
+
+
+def test_backbone_is_checked():
+    with pytest.raises(TstarError, match="matched"):
+        Spec("digits", "mlp", temperature=2.0, norm="batch", backbone="mached")
+    with pytest.raises(TstarError, match="belongs to method"):
+        Spec("digits", "mlp", method="default", backbone="matched")
+    with pytest.raises(TstarError, match="label_noise"):
+        Spec("digits", "mlp", method="default", label_noise=1.0)

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from tstar.models import build
 from tstar.training import Config
 from tstar.training.layout import channels_last
-from tstar.training.optim import make_optimizer
+from tstar.training.optim import lr_factor, make_optimizer
 
 PLAIN = {
     "sgd": lambda p, c: torch.optim.SGD(p, c.lr, momentum=0.9, weight_decay=0.01, foreach=False),
@@ -52,3 +52,15 @@ def _train(model, optimizer, x, y):
         optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+
+
+def test_one_cycle_is_torchs():
+    """Compared with ``OneCycleLR`` at every step of a run."""
+    steps, config = 37, Config(schedule="one-cycle", lr=0.4)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 1.0, momentum=0.9)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=steps)
+    for step in range(steps):
+        assert lr_factor(step, steps, config) == pytest.approx(theirs.get_last_lr()[0], rel=1e-9)
+        optimizer.step()
+        if step < steps - 1:
+            theirs.step()

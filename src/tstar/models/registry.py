@@ -9,7 +9,7 @@ from torch import nn
 
 from tstar.errors import TstarError, unknown
 from tstar.models.convnext import convnext4
-from tstar.models.layers import Network, conv1, global_pool, norm, own_random_numbers
+from tstar.models.layers import ChannelNorm, Network, conv1, global_pool, norm, own_random_numbers
 from tstar.models.mixer import mixer4
 from tstar.models.mlp import mlp
 from tstar.models.pyramidnet import pyramidnet10
@@ -24,7 +24,7 @@ _CONVOLUTIONAL: dict[str, Callable[..., nn.Module]] = {
     "vgg9": vgg9,
     "pyramidnet10": pyramidnet10,
 }
-_IMAGES_ONLY: dict[str, Callable[..., nn.Module]] = {
+_LAYER_NORMED: dict[str, Callable[..., nn.Module]] = {
     "vit4": vit4,
     "convnext4": convnext4,
     "mixer4": mixer4,
@@ -44,6 +44,15 @@ def _convolutional(
     return Network(trunk, global_pool(nd), m, k)
 
 
+def _layer_normed(
+    make: Callable[..., nn.Module], inputs: int, width: int, m: int, k: int, depth: Depth
+) -> nn.Module:
+    trunk = make(inputs, width, **depth)
+    if width != m:  # no batch norm in a network that has none
+        trunk = nn.Sequential(trunk, conv1(2, width, m), ChannelNorm(m), nn.GELU())
+    return Network(trunk, global_pool(2), m, k)
+
+
 def _perceptron(inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
     trunk = mlp(inputs, width, **depth)
     if width != m:
@@ -53,10 +62,8 @@ def _perceptron(inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Mod
 
 
 OWN: dict[str, Callable[[int, int, int, int, Depth], nn.Module]] = {
-    **{
-        name: partial(_convolutional, trunk, 2)
-        for name, trunk in {**_CONVOLUTIONAL, **_IMAGES_ONLY}.items()
-    },
+    **{name: partial(_convolutional, trunk, 2) for name, trunk in _CONVOLUTIONAL.items()},
+    **{name: partial(_layer_normed, trunk) for name, trunk in _LAYER_NORMED.items()},
     **{f"{name}-1d": partial(_convolutional, trunk, 1) for name, trunk in _CONVOLUTIONAL.items()},
     "mlp": _perceptron,
 }
@@ -84,8 +91,8 @@ def build(
     of this package (512 by default); for those of other libraries it is only compared with theirs.
     ``in_channels`` is the number of input channels, for ``mlp`` the input's dimension. With ``seed``
     the weights depend on nothing but the seed, and torch's global generator is left alone.
-    ``trunk_features``, for the networks of this package, is the width of all but a last 1×1 layer (with BN and
-    ReLU) that widens to M, as MobileNet and EfficientNet have it; ``depth`` their number of blocks (per stage).
+    ``trunk_features``, for the networks of this package, is the width of all but a last 1×1 layer (with the network's
+    norm and activation) that widens to M, as MobileNet and EfficientNet have it; ``depth`` their number of blocks (per stage).
     ``pretrained`` loads the library's weights and makes a new output layer.
 
     >>> build("resnet10", 10, num_features=64, seed=0).classifier

@@ -1,0 +1,178 @@
+"""The second atlas's conditions: drawn at random from stated ranges, so that every exponent can be told apart.
+
+``draw(i)`` is condition i of a seed: whatever prefix has been run is a sample of the whole, since families of networks come
+in shuffled blocks and everything else is drawn independently. A condition is what a user has before asking us: a network, a
+data set, and a way of training with the learning rate and the weight decay that people take without thinking (in one
+condition of five the rate is off by a factor of three).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tstar.sweep.spec import Spec
+from tstar.training.config import Config
+
+SEED = 17
+# Families of networks and the models that stand for them, by kind of data.
+FAMILIES: dict[str, dict[str, str]] = {
+    "vgg": {"image": "vgg9", "signal": "vgg9-1d"},
+    "resnet": {"image": "resnet10", "signal": "resnet10-1d"},
+    "pyramidnet": {"image": "pyramidnet10", "signal": "pyramidnet10-1d"},
+    "vit": {"image": "vit4"},
+    "convnext": {"image": "convnext4"},
+    "mixer": {"image": "mixer4"},
+    "mlp": {"image": "mlp", "signal": "mlp", "vector": "mlp"},
+    "text-mlp": {"text": "mlp"},
+}
+# Data sets by kind: classes and training samples. caltech101, japanese_vowels and breast_cancer are kept for the test.
+DATA: dict[str, dict[str, tuple[int, int]]] = {
+    "image": {
+        "cifar10_32": (10, 5000),
+        "cifar100_32": (100, 5000),
+        "gtsrb_32": (43, 3999),
+        "flowers102_32": (102, 3505),
+        "tinyimagenet_32": (200, 4000),
+        "fashion_5k": (10, 5000),
+    },
+    "signal": {"uci_har": (6, 3676), "osuleaf": (6, 200)},
+    "vector": {"segment": (7, 1547), "digits": (10, 1438)},
+    "text": {"banking77": (77, 10003), "clinc150": (150, 15000)},
+}
+KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
+USUAL = {  # learning rate and weight decay that people take without thinking
+    ("sgd", "norms"): (0.1, 5e-4),
+    ("sgd", "layer-norms"): (0.03, 5e-4),
+    ("adamw", "norms"): (1e-3, 0.01),
+    ("adamw", "layer-norms"): (1e-3, 0.01),
+}
+LAYER_NORMS = ("vit", "convnext", "mixer")
+SECONDS = 14.0  # the most that a run may take, by the estimate below
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a user has: the plain run at the usual recipe. ``index`` is its place in the design."""
+
+    index: int
+    family: str
+    plain: Spec
+
+    def at(self, *, lr: float = 1.0, weight_decay: float = 1.0, **changes: object) -> Spec:
+        """The plain run with the rate and decay multiplied, and other fields of the spec changed."""
+        own = self.plain.config
+        config = replace(
+            own, lr=nice(own.lr * lr), weight_decay=nice(own.weight_decay * weight_decay)
+        )
+        return replace(self.plain, config=config, **changes)  # type: ignore[arg-type]
+
+
+def nice(value: float) -> float:
+    """Three digits: so that a rate reached in two ways is one rate."""
+    return float(f"{value:.3g}")
+
+
+def draw(index: int, seed: int = SEED) -> Condition:
+    """Condition ``index``: the same whatever has been drawn before."""
+    block, place = divmod(index, len(FAMILIES))
+    family = list(FAMILIES)[np.random.default_rng([seed, block]).permutation(len(FAMILIES))[place]]
+    random = np.random.default_rng([seed, block, place])
+
+    kinds = list(FAMILIES[family])
+    weights = np.array([KINDS[kind] for kind in kinds])
+    kind = str(random.choice(kinds, p=weights / weights.sum()))
+    dataset = str(random.choice(list(DATA[kind])))
+    available, rows = DATA[kind][dataset]
+    classes = _log_int(random, 2, available) if random.random() < 0.6 else available
+    fits = random.random() < 0.4  # a run that is meant to fit its training set
+    most = max(200, min(rows * classes // available, 1000 if fits else 5000))
+    samples = min(most, max(_log_int(random, 200, most), 4 * classes))
+
+    wide = _log_choice(random, 16, 2048)
+    narrow = int(random.choice([16, 32, 64] if kind != "text" else [32, 64, 128]))
+    trunk = narrow if wide > narrow and (wide > 128 or random.random() < 0.3) else None
+    depth = int(random.choice([1, 2, 3])) if family in ("mlp", "text-mlp", "resnet") else None
+
+    optimizer = "adamw" if random.random() < 0.35 else "sgd"
+    momentum = float(random.choice([0.9, 0.95, 0.0], p=[0.7, 0.15, 0.15]))
+    batch = min(
+        int(random.choice([8, 16, 32, 64, 128, 256, 512])), 2 ** int(math.log2(samples / 2))
+    )
+    lr, decay = USUAL[optimizer, "layer-norms" if family in LAYER_NORMS else "norms"]
+    if random.random() < 0.2:
+        lr *= 3.0 if random.random() < 0.5 else 1 / 3
+    decay *= float(random.choice([1, 0, 10, 0.1], p=[0.7, 0.1, 0.1, 0.1]))
+    schedule = str(
+        random.choice(["cosine", "linear", "constant", "one-cycle"], p=[0.5, 0.2, 0.15, 0.15])
+    )
+
+    cost = _step_seconds(family, kind, trunk or wide, depth, batch)
+    longest = max(100, min(10_000, int(SECONDS / cost)))
+    shortest = min(longest, max(100, 40 * samples // batch)) if fits else 100
+    steps = _log_int(random, shortest, longest)
+    augment = kind == "image" and not fits and random.random() < 0.5
+    config = Config(
+        steps=steps,
+        batch_size=batch,
+        optimizer=optimizer,
+        lr=nice(lr),
+        momentum=momentum if optimizer == "sgd" else 0.9,
+        weight_decay=nice(decay),
+        schedule=schedule,
+        warmup=0.1 if schedule == "linear" else 0.0,
+        label_smoothing=0.1 if random.random() < 0.15 else 0.0,
+        val_fraction=0.2,
+        augment=augment,
+    )
+    plain = Spec(
+        dataset=dataset,
+        model=FAMILIES[family][kind],
+        size=16 if kind == "image" else None,
+        num_features=wide,
+        trunk_features=trunk,
+        depth=depth,
+        classes=None if classes == available else classes,
+        train_samples=samples,
+        label_noise=0.2 if not fits and random.random() < 0.15 else 0.0,
+        data_seed=int(random.integers(1000)),
+        temperature=1.0,
+        norm="none",
+        config=config,
+    )
+    return Condition(index, family, plain)
+
+
+def _log_int(random: np.random.Generator, low: int, high: int) -> int:
+    return round(math.exp(random.uniform(math.log(low), math.log(max(low, high)))))
+
+
+def _log_choice(random: np.random.Generator, low: int, high: int) -> int:
+    """A power of two, evenly in its logarithm."""
+    return 2 ** int(random.integers(int(math.log2(low)), int(math.log2(high)) + 1))
+
+
+def _step_seconds(family: str, kind: str, width: int, depth: int | None, batch: int) -> float:
+    """A rough estimate of a step on one core of 2024, for the limit on a run's cost."""
+    if family.endswith("mlp"):
+        return 1e-3 + batch * 1e-5 + width**2 * 1e-7
+    fixed, sample = {"vit": (4e-3, 6e-4), "convnext": (5e-3, 7e-4), "mixer": (3e-3, 3e-4)}.get(
+        family, (4e-3, 2.5e-4)
+    )
+    return (fixed + batch * sample) * max(1.0, width / 64) * (depth or 1) ** 0.7
+
+
+def predicted(plain: Spec, classes: int, features: int, lr: float) -> float:
+    """The middle of a condition's grid of temperatures, before anything is fitted on this atlas.
+
+    SGD: 0.61·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^¼, fitted on the first atlas. Adam, whose steps do not see the
+    gradient's scale, has a wide plateau: 2.
+    """
+    c = plain.config
+    if c.optimizer != "sgd":
+        return 2.0
+    budget = (c.steps or 1) / (classes * c.batch_size * (1 - c.momentum))
+    T = 0.61 * math.sqrt(lr * features) * budget**0.25
+    return nice(min(max(T, 0.5), 64.0))

@@ -1,0 +1,75 @@
+"""The design of the second atlas: seeded, stratified, and every stage decided by validation alone."""
+
+from collections import Counter
+
+from research.conditions import DATA, FAMILIES, draw
+from research.second_atlas import identity, missing, plain_runs, recipes, runs_of, tuned
+
+
+def test_a_condition_depends_on_its_place_alone():
+    assert draw(11) == draw(11)
+    assert draw(11) != draw(11, seed=1)
+
+
+def test_every_block_has_every_family_once():
+    size = len(FAMILIES)
+    for block in range(3):
+        families = Counter(draw(block * size + i).family for i in range(size))
+        assert families == Counter(dict.fromkeys(FAMILIES, 1))
+
+
+def test_ranges():
+    drawn = [draw(i).plain for i in range(120)]
+    sizes = {name: facts for sets in DATA.values() for name, facts in sets.items()}
+    for spec in drawn:
+        assert 16 <= spec.num_features <= 2048
+        assert spec.config.batch_size <= spec.train_samples / 2
+        assert (spec.classes or 2) <= sizes[spec.dataset][0]
+        assert 100 <= spec.config.steps <= 10_000
+    assert {spec.config.optimizer for spec in drawn} == {"sgd", "adamw"}
+    assert len({spec.config.batch_size for spec in drawn}) >= 6
+    assert len({spec.config.schedule for spec in drawn}) == 4
+
+
+def _run_all(condition, value):
+    found = {}
+    while todo := missing(condition, found):
+        found |= {identity(s): {"status": "done", "val_accuracy": value(s)} for s in todo}
+    return found
+
+
+def test_plain_is_tuned_by_validation_in_both_directions():
+    condition = draw(0)
+    usual = condition.plain.config
+    for sign in (1, -1):
+        found = _run_all(condition, lambda s, sign=sign: 0.5 + sign * s.config.lr / 1e3)
+        chosen = tuned(condition, found)
+        assert (chosen.config.lr > usual.lr) == (sign > 0)
+        rates = {s.config.lr for s in plain_runs(condition, found)}
+        assert len(rates) == 4
+        assert len(plain_runs(condition, found)) == 6
+
+
+def test_recipes_share_the_users_condition():
+    condition = draw(3)
+    found = _run_all(condition, lambda s: 0.5)
+    user = condition.plain
+    tempered = list(recipes(condition, tuned(condition, found)))
+    assert any(s.temperature == 1.0 and s.norm == "batch" and s.config == user.config for s in tempered)
+    assert all(s.dataset == user.dataset and s.config.steps == user.config.steps for s in tempered)
+    assert {s.seed for s in tempered} == {0, 1}
+    assert len(runs_of(condition, found)) == len(set(runs_of(condition, found))) >= 20
+
+
+def test_a_run_that_diverged_counts_as_chance():
+    condition = draw(0)
+    low, found = condition.at(lr=1.0), {}
+    while todo := missing(condition, found):
+        for s in todo:
+            gone = s.norm == "none" and s != low
+            found[identity(s)] = (
+                {"status": "diverged", "val_accuracy": None}
+                if gone
+                else {"status": "done", "val_accuracy": 0.9}
+            )
+    assert tuned(condition, found) == low
