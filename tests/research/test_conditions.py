@@ -55,7 +55,9 @@ def test_recipes_share_the_users_condition():
     found = _run_all(condition, lambda s: 0.5)
     user = condition.plain
     tempered = list(recipes(condition, tuned(condition, found)))
-    assert any(s.temperature == 1.0 and s.norm == "batch" and s.config == user.config for s in tempered)
+    assert any(
+        s.temperature == 1.0 and s.norm == "batch" and s.config == user.config for s in tempered
+    )
     assert all(s.dataset == user.dataset and s.config.steps == user.config.steps for s in tempered)
     assert {s.seed for s in tempered} == {0, 1}
     assert len(runs_of(condition, found)) == len(set(runs_of(condition, found))) >= 20
