@@ -34,7 +34,7 @@ def lr_factor(step: int, steps: int, config: Config) -> float:
     1/25 to 1 in three tenths of the steps and to 1/250,000 in the rest (torch's ``OneCycleLR``, momentum constant).
     """
     if config.schedule == "one-cycle":
-        return _one_cycle(step / max(1, steps - 1))
+        return _one_cycle(step, steps)
     warm = round(config.warmup * steps)
     if step < warm:
         return (step + 1) / warm
@@ -44,9 +44,9 @@ def lr_factor(step: int, steps: int, config: Config) -> float:
     ]
 
 
-def _one_cycle(
-    t: float, peak: float = 0.3, start: float = 1 / 25, end: float = 1 / 250_000
-) -> float:
-    rising = t < peak
-    low, share = (start, t / peak) if rising else (end, (1 - t) / (1 - peak))
-    return low + (1 - low) * 0.5 * (1 - math.cos(math.pi * share))
+def _one_cycle(step: int, steps: int) -> float:
+    start, end = 1 / 25, 1 / 250_000
+    peak, last = max(0.3 * steps - 1, 1e-9), steps - 1
+    if step <= peak:
+        return start + (1 - start) * 0.5 * (1 - math.cos(math.pi * step / peak))
+    return end + (1 - end) * 0.5 * (1 + math.cos(math.pi * (step - peak) / (last - peak)))
