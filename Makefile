@@ -3,10 +3,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# One process a core and one thread a process: small networks gain nothing from more threads.
+# One process per core and one thread per process: small networks gain nothing from more threads.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint types docs wheel clean
+.PHONY: demo test test-all test-portable test-floors lint types docs wheel coverage mutants release-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tstar demo
@@ -14,8 +14,18 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+# The fast tests first: what is broken shows early.
+test-all: test
+	$(BIN)/python -m pytest -n 2 -m slow
+
+# The fast tests under other instruction sets, threads, orders, locales, time zones and homes.
+test-portable: $(VENV)/.dev
+	$(BIN)/python benchmarks/portable.py
+
+# The fast tests with the lowest versions that pyproject.toml promises, and with the newest Python at hand.
+test-floors:
+	bash .ci/floors lowest
+	bash .ci/floors newest
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -29,6 +39,17 @@ docs: $(VENV)/.dev
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist
+
+# Lines and branches that the fast tests reach, and the share of planted faults that they notice.
+coverage: $(VENV)/.dev
+	$(BIN)/python benchmarks/coverage_of_tests.py
+
+mutants: $(VENV)/.dev
+	$(BIN)/python benchmarks/mutants.py
+
+# What a release must pass: sdist and wheel, their metadata, the tests from the sdist, the documentation.
+release-check: docs
+	bash .ci/release
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

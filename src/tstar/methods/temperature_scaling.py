@@ -21,10 +21,9 @@ from tstar.methods.calibration import (
     fit_temperature,
     reliability,
 )
-from tstar.methods.common import Plain, at_temperature
+from tstar.methods.common import Plain, at_temperature, measuring_batch
 from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.head import TemperedHead
-from tstar.training.scores import measuring_batch
 
 
 @dataclass(frozen=True)

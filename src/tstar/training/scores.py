@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# Numbers in a batch that is measured: 512 images of 32×32. Larger ones leave the processor's caches.
-_VALUES = 512 * 3 * 32 * 32
+from tstar.methods.common import measuring_batch
 
 
 class Scores(NamedTuple):
@@ -45,11 +44,6 @@ def predict(
         return torch.cat(parts)
     finally:
         model.train(was_training)
-
-
-def measuring_batch(inputs: Tensor) -> int:
-    """How many samples to measure at once: 512, fewer where samples are large."""
-    return min(512, max(16, _VALUES // max(1, inputs[:1].numel())))
 
 
 def evaluate(logits: Tensor, targets: Tensor) -> Scores:
