@@ -1,0 +1,62 @@
+"""The tables of the speeds, on runs whose answer is known."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from research import speeds
+
+FACTS = {
+    "part": "core", "model": "mlp", "dataset": "digits", "optimizer": "sgd", "batch_size": 64, "momentum": 0.9,
+    "num_features": 64, "steps": 400, "train_samples": 2500, "label_noise": 0.0,
+}  # fmt: skip
+
+
+def run(recipe, lr, T, val, test, seed=0, decay=5e-4, **facts):
+    numbers = {"train_accuracy": 1.0, "nll": 1.0, "ece": 0.1}
+    return {**FACTS, **facts, **numbers, "recipe": recipe, "lr": lr, "weight_decay": decay,
+            "temperature": T, "val_accuracy": val, "test_accuracy": test, "seed": seed}  # fmt: skip
+
+
+def test_validation_chooses_and_test_scores():
+    runs = [
+        run("plain", 0.1, 1, val=50, test=50),
+        run("plain", 0.3, 1, val=60, test=55),  # the best rate of plain
+        run("BN, T", 0.1, 4, val=58, test=57),
+        run("BN, T", 0.3, 4, val=61, test=54),  # chosen there, though T = 8 has the better test score
+        run("BN, T", 0.3, 8, val=59, test=70),
+    ]
+    found = speeds.gains(speeds.cells(pd.DataFrame(runs))).set_index("point")["gain"]
+    assert found["usual rate and decay"] == pytest.approx(57 - 50)
+    assert found["plain's best rate"] == pytest.approx(54 - 55)
+    assert found["each at its own best"] == pytest.approx(54 - 55)
+
+
+def test_a_recipe_with_fewer_seeds_than_plain_is_not_compared():
+    runs = [
+        *[run("plain", 0.1, 1, 50, 50, seed=s) for s in (0, 1)],
+        run("BN, T", 0.1, 4, 99, 99),
+        *[run("T", 0.1, 4, 51, 52, seed=s) for s in (0, 1)],
+    ]
+    found = speeds.gains(speeds.cells(pd.DataFrame(runs)))
+    assert set(found["recipe"]) == {"T"}
+
+
+def test_noise_is_the_deviation_between_seeds():
+    runs = [run("plain", lr, 1, 50, 50 + s, seed=s) for lr in (0.1, 0.3) for s in (0, 2)]
+    assert speeds.noise(pd.DataFrame(runs)) == pytest.approx(math.sqrt(2))
+
+
+def test_sensitivity_is_the_loss_beside_the_best_rate():
+    values = {0.03: 40.0, 0.1: 50.0, 0.3: 47.0, 1.0: 20.0}
+    runs = [run("plain", lr, 1, test, test) for lr, test in values.items()]
+    found = speeds.sensitivity(speeds.cells(pd.DataFrame(runs))).set_index("off")["loss"]
+    assert found.to_dict() == {0.32: 10.0, 3.16: 3.0, 10.0: 30.0}
+
+
+def test_intervals_hold_their_mean_and_need_two():
+    low, high = speeds.interval(pd.Series([1.0, 2.0, 3.0]))
+    # Student's t with two degrees of freedom: 4.303·1/sqrt(3).
+    assert (low, high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    assert math.isnan(speeds.interval(pd.Series([1.0]))[0])
