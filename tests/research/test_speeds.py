@@ -24,7 +24,7 @@ def test_validation_chooses_and_test_scores():
         run("plain", 0.1, 1, val=50, test=50),
         run("plain", 0.3, 1, val=60, test=55),  # the best rate of plain
         run("BN, T", 0.1, 4, val=58, test=57),
-        run("BN, T", 0.3, 4, val=61, test=54),  # chosen there, though T = 8 has the better test score
+        run("BN, T", 0.3, 4, val=61, test=54),  # chosen, though T = 8 tests better
         run("BN, T", 0.3, 8, val=59, test=70),
     ]
     found = speeds.gains(speeds.cells(pd.DataFrame(runs))).set_index("point")["gain"]
