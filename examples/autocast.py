@@ -11,14 +11,14 @@ from digits import accuracy, data, tempered
 def main(samples: int = 1797, epochs: int = 5) -> float:
     train_set, held_out = data(samples)
     model = tempered()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(epochs):
         for x, y in DataLoader(train_set, batch_size=32, shuffle=True):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16):  # "cuda" on a GPU
                 loss = F.cross_entropy(model(x), y)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
     assert all(value.dtype == torch.float32 for value in model.state_dict().values() if value.ndim)
     return accuracy(tstar.fold(model.eval()), held_out)
 

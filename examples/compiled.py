@@ -13,12 +13,12 @@ def main(samples: int = 1797, epochs: int = 5) -> float:
     inner = tempered()
     model = torch.compile(inner)
     schedule = tstar.Schedule.warmup(8.0, steps=max(1, epochs - 1)).drive(inner)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(epochs):
         for x, y in DataLoader(train_set, batch_size=32, shuffle=True, drop_last=True):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
         schedule.step()
     return accuracy(tstar.fold(inner.eval()), held_out)
 

@@ -24,14 +24,14 @@ def train(rank: int, file: str, samples: int, epochs: int) -> None:
     if torch.cuda.is_available():  # the head's norm is an ordinary one: the conversion finds it
         inner = SyncBatchNorm.convert_sync_batchnorm(inner)
     model = DistributedDataParallel(inner)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     sampler = DistributedSampler(train_set, RANKS, rank)
     for epoch in range(epochs):
         sampler.set_epoch(epoch)
         for x, y in DataLoader(train_set, batch_size=16, sampler=sampler):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
 
     score = accuracy(
         model, held_out

@@ -13,13 +13,13 @@ from digits import accuracy, data, tempered
 def main(samples: int = 1797, epochs: int = 5, parts: int = 4) -> float:
     train_set, held_out = data(samples)
     model = tempered()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(epochs):
         for count, (x, y) in enumerate(DataLoader(train_set, batch_size=8, shuffle=True), 1):
             (F.cross_entropy(model(x), y) / parts).backward()
             if count % parts == 0:
-                optimiser.step()
-                optimiser.zero_grad()
+                optimizer.step()
+                optimizer.zero_grad()
     return accuracy(tstar.fold(model.eval()), held_out)
 
 

@@ -11,12 +11,12 @@ from digits import accuracy, data, tempered
 def main(samples: int = 1797, epochs: int = 5) -> float:
     train_set, held_out = data(samples)
     model = tempered()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(epochs):
         for x, y in DataLoader(train_set, batch_size=32, shuffle=True):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
 
     plain = tstar.fold(model.eval())  # the architecture of digits.network(), with these logits
     x = held_out.tensors[0]

@@ -1,4 +1,4 @@
-"""timm's conventions: its optimiser factory leaves the inserted norm without decay, its EMA carries T along,
+"""timm's conventions: its optimizer factory leaves the inserted norm without decay, its EMA carries T along,
 and its reparameterize_model folds the head."""
 
 import timm
@@ -21,19 +21,19 @@ def main(samples: int = 1797, epochs: int = 5) -> float:
     T = tstar.temperature(num_features=head.num_features, num_classes=head.num_classes)
     model = tstar.temper(model, T)
 
-    optimiser = create_optimizer_v2(model, opt="sgd", lr=0.1, momentum=0.9, weight_decay=1e-4)
+    optimizer = create_optimizer_v2(model, opt="sgd", lr=0.1, momentum=0.9, weight_decay=1e-4)
     norm = tempered_heads(model)[head.path].norm
     undecayed = {
-        id(p) for g in optimiser.param_groups if g["weight_decay"] == 0 for p in g["params"]
+        id(p) for g in optimizer.param_groups if g["weight_decay"] == 0 for p in g["params"]
     }
     assert {id(norm.weight), id(norm.bias)} <= undecayed
 
     ema = ModelEmaV3(model, decay=0.9)
     for _ in range(epochs):
         for x, y in DataLoader(train_set, batch_size=32, shuffle=True):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
             ema.update(model)
 
     averaged = ema.module.eval()

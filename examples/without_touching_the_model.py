@@ -1,4 +1,4 @@
-"""For models whose forward pass may not change: the same training by other groups of the optimiser."""
+"""For models whose forward pass may not change: the same training by other groups of the optimizer."""
 
 import torch
 import torch.nn.functional as F
@@ -24,12 +24,12 @@ def main(samples: int = 1797, epochs: int = 5) -> float:
     model = network()
     T = tstar.temperature(num_features=256, num_classes=10)
     groups = param_groups(model, T, lr=0.1, weight_decay=1e-4)  # instead of model.parameters()
-    optimiser = torch.optim.SGD(groups, momentum=0.9)
+    optimizer = torch.optim.SGD(groups, momentum=0.9)
     for _ in range(epochs):
         for x, y in DataLoader(train_set, batch_size=32, shuffle=True):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
     return accuracy(model, held_out)  # nothing to fold
 
 

@@ -24,6 +24,13 @@ def number(name: str, value: object) -> float:
     return number
 
 
+def positive(name: str, value: object) -> float:
+    count = number(name, value)
+    if count <= 0:
+        raise TstarError(f"{name} must be positive, got {count:g}.")
+    return count
+
+
 def whole(name: str, value: object, *, least: int) -> float:
     count = number(name, value)
     if count < least or not count.is_integer():

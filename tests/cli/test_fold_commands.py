@@ -30,13 +30,13 @@ def trained(model, norm="batch"):
     """A tempered model that has taken a few steps, so that every tensor of the head has moved."""
     generator = torch.Generator().manual_seed(1)
     tempered = tstar.temper(model, 5.0, norm=norm)
-    optimiser = torch.optim.SGD(tempered.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(tempered.parameters(), lr=0.5)
     for _ in range(4):
         x = torch.randn(8, 3, 4, 4, generator=generator) + 0.5
         y = torch.randint(4, (8,), generator=generator)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(tempered(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     return tempered.eval()
 
 

@@ -47,7 +47,7 @@ class Contract:
 
     def trained(self, model, example, paths, steps=2):
         tempered = tstar.temper(model, T, head=paths).train()
-        optimiser = torch.optim.SGD(tempered.parameters(), lr=1e-2)
+        optimizer = torch.optim.SGD(tempered.parameters(), lr=1e-2)
         for _ in range(steps):
             outputs = [
                 t for t in tensors(self.call(tempered, example)) if t.shape[-1:] == (CLASSES,)
@@ -58,10 +58,10 @@ class Contract:
                 )
                 for o in outputs
             ]
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             torch.stack(losses).sum().backward()
             nn.utils.clip_grad_norm_(tempered.parameters(), 1.0)
-            optimiser.step()
+            optimizer.step()
         return tempered
 
     def test_the_head_is_found_without_help(self, case):

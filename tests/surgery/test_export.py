@@ -15,12 +15,12 @@ def trained():
     torch.manual_seed(0)
     body = (nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())
     model = tstar.temper(nn.Sequential(*body, nn.Linear(32, 5)), 6.0)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     x = torch.randn(8, 3, 10, 10)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), torch.arange(8) % 5).backward()
-        optimiser.step()
+        optimizer.step()
     model.eval()
     return model, x, model(x).detach()
 

@@ -396,13 +396,13 @@ def test_an_unknown_path_names_the_candidates():
         tstar.temper(small_convnet(), 2.0, head="classifier")
 
 
-def test_a_quantised_head_is_refused():
+def test_a_quantized_head_is_refused():
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        quantised = torch.ao.quantization.quantize_dynamic(
+        quantized = torch.ao.quantization.quantize_dynamic(
             nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4))
         )
-    with pytest.raises(TstarError, match="quantis"):
-        tstar.temper(quantised, 2.0, head="1")
+    with pytest.raises(TstarError, match="quantiz"):
+        tstar.temper(quantized, 2.0, head="1")

@@ -32,11 +32,11 @@ def bert():
 def trained(model):
     """After a few steps that move the running mean, γ and β away from what they start at."""
     model.train()
-    optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(input_ids=IDS).logits, torch.arange(4)).backward()
-        optimiser.step()
+        optimizer.step()
     return model.eval()
 
 

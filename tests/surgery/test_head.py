@@ -48,7 +48,7 @@ def test_without_norm_at_one_the_logits_are_bit_identical():
 
 
 @pytest.mark.parametrize("shape", [(6,), (4, 6), (4, 9, 6), (2, 3, 5, 6)])
-def test_linear_heads_normalise_over_all_but_the_features(shape):
+def test_linear_heads_normalize_over_all_but_the_features(shape):
     head = fill(TemperedHead(nn.Linear(6, 3), 2.0)).train()
     h = seeded(shape)
     logits = head(h)
@@ -140,7 +140,7 @@ def test_fold_agrees_with_the_algebra_of_the_paper():
         assert plain.bias[i].item() == pytest.approx((shift + layer.bias[i].item()) / 5.0)
 
 
-def test_a_layer_that_was_parametrised_after_tempering_does_not_fold():
+def test_a_layer_that_was_parametrized_after_tempering_does_not_fold():
     """Its weight is computed from others: what is written into it is lost."""
     head = TemperedHead(nn.Linear(6, 4), 3.0)
     head(torch.randn(8, 6))
@@ -258,7 +258,7 @@ def weight_normed():
         (lambda: nn.Conv2d(4, 2, 1, groups=2), "kernel size 1"),
         (lambda: nn.Bilinear(3, 3, 2), "nn.Linear or a convolution"),
         (lambda: nn.Linear(3, 1), "single logit"),
-        (lambda: nn.LazyLinear(2), "initialised"),
+        (lambda: nn.LazyLinear(2), "initialized"),
         (weight_normed, "remove_parametrizations"),
     ],
 )

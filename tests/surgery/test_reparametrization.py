@@ -53,21 +53,21 @@ SCHEDULES: dict[str, Callable[[int], float]] = {
 
 
 def trained(
-    model: nn.Module, optimiser: torch.optim.Optimizer, schedule: Any, clip: float = 0
+    model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Any, clip: float = 0
 ) -> Tensor:
     """The logits on fresh data after every tenth of the steps."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(64, 6, generator=generator, dtype=torch.float64)
     y = torch.randint(5, (64,), generator=generator)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimiser, schedule)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
     snapshots = []
     for step in range(STEPS):
         rows = torch.randperm(64, generator=generator)[:16]
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         F.cross_entropy(model(x[rows]), y[rows]).backward()
         if clip:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimiser.step()
+        optimizer.step()
         scheduler.step()
         if step % 10 == 9:
             model.eval()
@@ -95,9 +95,9 @@ def both(name: str, schedule: str, bias: bool, clip: float = 0) -> tuple[Tensor,
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
-def test_the_two_trainings_agree_to_rounding(optimiser: str, schedule: str, bias: bool) -> None:
-    divided, rescaled, ignored = both(optimiser, schedule, bias)
+@pytest.mark.parametrize("optimizer", OPTIMISERS)
+def test_the_two_trainings_agree_to_rounding(optimizer: str, schedule: str, bias: bool) -> None:
+    divided, rescaled, ignored = both(optimizer, schedule, bias)
     torch.testing.assert_close(rescaled, divided, rtol=1e-8, atol=1e-8)
     # The comparison means something: the training moved, and T made a difference.
     assert (divided[-1] - divided[0]).abs().max() > 0.01
@@ -159,7 +159,7 @@ def test_a_norm_before_dropout_or_a_reshape_still_counts(between: nn.Module) -> 
 
 
 @pytest.mark.parametrize("before", [nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8)])
-def test_an_input_that_is_not_batch_normalised_gives_a_warning(before: nn.Module) -> None:
+def test_an_input_that_is_not_batch_normalized_gives_a_warning(before: nn.Module) -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), before, nn.Linear(8, 3))
     with pytest.warns(TstarWarning, match="presupposes a batch norm"):
         param_groups(model, T, 0.1)

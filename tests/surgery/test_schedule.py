@@ -85,7 +85,7 @@ def test_a_function_that_gives_no_temperature_is_refused_and_nothing_changes(val
     assert schedule.state_dict()["step"] == 0
 
 
-def test_it_resumes_from_a_checkpoint_with_the_optimiser_and_the_learning_rate():
+def test_it_resumes_from_a_checkpoint_with_the_optimizer_and_the_learning_rate():
     """Six epochs in one go equal three, a checkpoint on disk, and three more: weights and T, bit for bit."""
     x = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
     y = torch.arange(32) % 3
@@ -168,7 +168,7 @@ def test_a_schedule_can_be_copied_and_pickled():
         (lambda: Schedule.constant("4"), "number"),
         (lambda: Schedule(3.0), "constant"),
         (lambda: Schedule.constant(2).drive(model()), "tstar.temper"),
-        (lambda: Schedule.constant(2).go_to(-1), "from 0"),
+        (lambda: Schedule.constant(2).go_to(-1), "step must be a whole number"),
     ],
 )
 def test_bad_input_is_refused_with_a_way_out(make, match):

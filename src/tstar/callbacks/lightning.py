@@ -16,7 +16,7 @@ else:
 class TemperatureCallback(Callback):
     """Sets the tempered heads of the module to the schedule's T before each epoch or step, and logs it.
 
-    The step is the trainer's own count (optimiser steps, so that accumulated gradients count once), so a run
+    The step is the trainer's own count (optimizer steps, so that accumulated gradients count once), so a run
     that is resumed from a checkpoint goes on at the right temperature.
 
         Trainer(callbacks=[TemperatureCallback(tstar.Schedule.warmup(advice.temperature, steps=20))])

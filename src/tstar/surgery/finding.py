@@ -173,7 +173,7 @@ def _clear(seen: Seen) -> Seen:
     if seen.not_affine and not seen.paths:
         raise TstarError(
             f"The output layer must compute W·h + b, but {seen.not_affine[-1]!r} computes something else from "
-            "its weight (a cosine or normalised head, perhaps), into which a norm cannot fold."
+            "its weight (a cosine or normalized head, perhaps), into which a norm cannot fold."
         )
     if not seen.paths:
         reason = (

@@ -93,7 +93,7 @@ def _bare_layer(model: nn.Module, path: str, bias: Tensor) -> nn.Module | None:
 
 
 def _beside(weight: Tensor, bias: Tensor, key: str) -> nn.Parameter:
-    """The bias where the weight is, and in its dtype unless that is an integer one (quantised)."""
+    """The bias where the weight is, and in its dtype unless that is an integer one (quantized)."""
     if weight.is_meta:
         raise TstarError(
             f"The output layer must be in memory for {key} to be added, got one on the meta device (offloaded); "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections import OrderedDict
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
+from tstar.numbers import positive
 
 Norm = Literal["batch", "layer"]
 _BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
@@ -30,9 +30,9 @@ class TemperedHead(nn.Module):
     conversion, weight-decay filters and freezing find it. ``temperature`` is a buffer: saved in the state
     dict, moved by ``.to()``, and changeable in place by a schedule.
 
-    Shapes: h is (B, M), (M,), (B, L, M) or (B, H, W, M) for a linear layer, normalised over all but the
+    Shapes: h is (B, M), (M,), (B, L, M) or (B, H, W, M) for a linear layer, normalized over all but the
     last axis; (B, M, H, W) for a convolution. A training batch with a single value for each feature has no
-    variance: it is normalised with the running statistics, which it leaves unchanged, so that the last
+    variance: it is normalized with the running statistics, which it leaves unchanged, so that the last
     step of an epoch does not fail.
 
     Padded positions of a (B, L, M) input count in the statistics like any other, unless ``mask`` is set: a
@@ -44,7 +44,7 @@ class TemperedHead(nn.Module):
         norm: ``"batch"`` (the paper's), ``"layer"`` (LayerNorm on the features), or ``None``.
         backbone: c > 0, how loudly the backbone hears the loss: in training the gradient that reaches the
             features is multiplied by c·T. ``None`` leaves it as it is, so that it is divided by T (and, with
-            BatchNorm, by the features' deviation). The logits are the same.
+            BatchNorm, by the features' deviation). The logits are the same. A buffer, like T.
     """
 
     temperature: Tensor
@@ -73,9 +73,11 @@ class TemperedHead(nn.Module):
         self.layer = layer
         self.mask = None
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
-        value = torch.tensor(check_temperature(temperature), dtype=exact, device=weight.device)
+        value = torch.tensor(
+            positive("The temperature", temperature), dtype=exact, device=weight.device
+        )
         self.register_buffer("temperature", value)
-        heard = None if backbone is None else torch.full_like(value, check_temperature(backbone))
+        heard = None if backbone is None else torch.full_like(value, positive("backbone", backbone))
         self.register_buffer("backbone", heard)
         self.train(layer.training)
 
@@ -83,11 +85,11 @@ class TemperedHead(nn.Module):
         if self.backbone is not None and self.training:
             features = scale_gradient(features, self.backbone * self.temperature)
         if self.norm is not None:
-            features = self._normalise(features)
+            features = self._normalize(features)
         logits: Tensor = self.layer(features)
         return logits / self.temperature
 
-    def _normalise(self, h: Tensor) -> Tensor:
+    def _normalize(self, h: Tensor) -> Tensor:
         norm = self.norm
         linear = isinstance(self.layer, nn.Linear)
         if isinstance(norm, nn.LayerNorm):
@@ -108,7 +110,7 @@ class TemperedHead(nn.Module):
 
     def set_temperature(self, temperature: float) -> None:
         """Change T in place, for example from a schedule."""
-        self.temperature.fill_(check_temperature(temperature))
+        self.temperature.fill_(positive("The temperature", temperature))
 
     def fuse(self, allow_bias: bool = False) -> nn.Module:
         """The plain output layer with the same eval-mode logits; timm's ``reparameterize_model`` calls this.
@@ -172,17 +174,50 @@ class TemperedHead(nn.Module):
         return weight_of(self.layer).shape[0]
 
     def extra_repr(self) -> str:
-        return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"
+        if self.temperature.is_meta:
+            return ""
+        T = self.temperature.item()
+        if self.backbone is None:
+            return f"temperature={T:.4g}"
+        c = self.backbone.item()
+        return f"temperature={T:.4g}, backbone={c:.4g} (gradient into the backbone × {c * T:.4g})"
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
+        """``backbone`` came later and is optional: a checkpoint without one leaves it, one with it brings it."""
+        key = f"{prefix}backbone"
+        if key in state and self.backbone is None:
+            self.backbone = torch.empty_like(self.temperature)
+        elif key not in state and self.backbone is not None:
+            state[key] = self.backbone
+        super()._load_from_state_dict(state, prefix, *args)
 
 
 def scale_gradient(features: Tensor, factor: Tensor) -> Tensor:
-    """``features`` as they are, whose gradient is multiplied by ``factor`` on its way back."""
-    fixed = features.detach()
-    return fixed + factor * (features - fixed)
+    """``features`` to the last bit, whose gradient is multiplied by ``factor`` on its way back."""
+    return _ScaledGradient.apply(features, factor)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ScaledGradient(torch.autograd.Function):
+    """A function of its own, since h.detach() + c·(h − h.detach()) turns inf into NaN and −0 into 0."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(features: Tensor, factor: Tensor) -> Tensor:
+        return features.view_as(features)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (factor,) = ctx.saved_tensors
+        return gradient * factor, None
 
 
 def _batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
-    """``norm`` on (N, M, …); a single value for each feature is normalised with the running statistics."""
+    """``norm`` on (N, M, …); a single value for each feature is normalized with the running statistics."""
     alone = rows.numel() <= rows.shape[1] and not isinstance(norm, nn.SyncBatchNorm)
     if not (norm.training and alone):
         return norm(rows)  # type: ignore[no-any-return]
@@ -266,13 +301,13 @@ def is_output_layer(module: nn.Module) -> bool:
 
 
 def check_layer(layer: nn.Module) -> None:
-    """Refuse, with the reason, what cannot be normalised before, divided after and folded."""
+    """Refuse, with the reason, what cannot be normalized before, divided after and folded."""
     kind = type(layer).__name__
     if not is_output_layer(layer):
-        quantised = "quantized" in type(layer).__module__
+        quantized = "quantized" in type(layer).__module__
         way_out = (
-            "Temper and train in floating point, fold, and quantise the folded model."
-            if quantised
+            "Temper and train in floating point, fold, and quantize the folded model."
+            if quantized
             else "Pass head='path.of.the.layer' to name another one."
         )
         raise TstarError(
@@ -286,30 +321,20 @@ def check_layer(layer: nn.Module) -> None:
         raise TstarError(
             f"The output layer's weight must be a plain parameter, got a {kind} whose weight is computed from "
             "others (weight norm, spectral norm, pruning, …), which leaves nothing to fold into. Remove the "
-            "parametrisation first (torch.nn.utils.parametrize.remove_parametrizations)."
+            "parametrization first (torch.nn.utils.parametrize.remove_parametrizations)."
         )
     weight = weight_of(layer)
     if isinstance(weight, nn.UninitializedParameter):
         raise TstarError(
-            f"The output layer must be initialised, got a {kind}; run one batch through the model first."
+            f"The output layer must be initialized, got a {kind}; run one batch through the model first."
         )
     if not weight.is_floating_point():
         raise TstarError(
             f"The output layer must be in floating point, got {kind} with {weight.dtype} weights. Temper and "
-            "train in floating point, fold, and quantise the folded model."
+            "train in floating point, fold, and quantize the folded model."
         )
     if weight.shape[0] < 2:
         raise TstarError(
             "The output layer must give one logit a class for at least two classes, got a single logit: a "
             "softmax over one logit is constant. Use two logits, or do not temper."
         )
-
-
-def check_temperature(temperature: object) -> float:
-    """T as a float, if it is a finite positive number."""
-    if isinstance(temperature, bool | str) or not hasattr(temperature, "__float__"):
-        raise TstarError(f"The temperature must be a number, got {temperature!r}.")
-    value = float(temperature)
-    if not (math.isfinite(value) and value > 0):
-        raise TstarError(f"The temperature must be finite and positive, got {value}.")
-    return value

@@ -25,12 +25,12 @@ class Masking:
 
 
 def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
-    """From now on, each call's ``keyword`` argument says which positions the tempered heads normalise over.
+    """From now on, each call's ``keyword`` argument says which positions the tempered heads normalize over.
 
     For heads with features of shape (B, L, M): token classification, and the decoders that score every token
     and keep the last one's logits. Positions whose mask is zero count in no statistic; in training their logits
     are the bias over T, which a loss that ignores them does not see. Eval mode and folding are unaffected. A call
-    without the argument normalises over all positions.
+    without the argument normalizes over all positions.
 
     Call it on the model that the training loop calls, after adding adapters: PEFT's wrapper runs the model inside
     it without its hooks.

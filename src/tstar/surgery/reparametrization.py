@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
+from tstar.numbers import positive
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
-from tstar.surgery.head import TemperedHead, check_temperature
+from tstar.surgery.head import TemperedHead
 from tstar.surgery.probing import call, undisturbed
 
 
@@ -31,10 +32,10 @@ def factors(temperature: float, optimizer: str = "sgd") -> Factors:
     r"""The head's hyper-parameters at which training without a division equals training at T.
 
     The tempered logits are z = (W·h + b)/T. With V = W/T and c = b/T they are z = V·h + c, a plain head, and
-    ∂L/∂W = (∂L/∂V)/T. Each optimiser's step on W, divided by T, is then a step on V:
+    ∂L/∂W = (∂L/∂V)/T. Each optimizer's step on W, divided by T, is then a step on V:
 
     ========================  =======  ======  ============  =====
-    optimiser                 init     lr      weight decay  ε
+    optimizer                 init     lr      weight decay  ε
     ========================  =======  ======  ============  =====
     SGD, (Nesterov) momentum  1/T      1/T²    T²            –
     AdamW (decoupled decay)   1/T      1/T     T             T
@@ -44,7 +45,7 @@ def factors(temperature: float, optimizer: str = "sgd") -> Factors:
     SGD is linear in the gradient: V ← V − (η/T²)(∂L/∂V + λT²·V). Adam's ratio m/(sqrt(v) + ε) does not see the
     gradient's scale once ε has it too, so only the step's own 1/T remains.
     """
-    T = check_temperature(temperature)
+    T = positive("The temperature", temperature)
     table = {
         "sgd": Factors(1 / T, 1 / T**2, T**2, 1.0),
         "adamw": Factors(1 / T, 1 / T, T, T),
@@ -66,7 +67,7 @@ def param_groups(
     head: str | Head | None = None,
     example_input: Any = None,
 ) -> list[dict[str, Any]]:
-    """The optimiser's groups with which ``model`` trains as if its logits were divided by T.
+    """The optimizer's groups with which ``model`` trains as if its logits were divided by T.
 
     The head's weight and bias are divided by T **in place**, so call it once, before training. The model's
     forward pass, its state dict and its logits at deployment are those of the plain architecture.
@@ -94,7 +95,7 @@ def param_groups(
     >>> optimizer = torch.optim.SGD(groups, momentum=0.9)
     """
     model = unwrap(model)
-    T = check_temperature(temperature)
+    T = positive("The temperature", temperature)
     by = factors(T, optimizer)
     for path, tempered in tempered_heads(model).items():
         if float(tempered.temperature) != 1.0:
@@ -106,7 +107,7 @@ def param_groups(
         head = getattr(temperature, "head", None)
     found = resolve_head(model, head, example_input)
     check_head(model, found)
-    if not _normalised(model, found, example_input):
+    if not _normalized(model, found, example_input):
         warnings.warn(
             f"T* presupposes a batch norm just before the output layer, and {found.path!r} has none that "
             "could be seen. The groups replace the division by T only; insert the norm with "
@@ -131,7 +132,7 @@ def param_groups(
     return [common, tuned] if rest else [tuned]
 
 
-def _normalised(model: nn.Module, head: Head, example_input: Any) -> bool:
+def _normalized(model: nn.Module, head: Head, example_input: Any) -> bool:
     """Whether the head's input is a batch norm's output, unchanged but for its shape (and dropout)."""
     parent = model.get_submodule(head.path.rpartition(".")[0]) if head.path else model
     if isinstance(parent, TemperedHead):

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError
+from tstar.numbers import positive, whole
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,32 +57,47 @@ class Schedule:
     @classmethod
     def constant(cls, temperature: float) -> Schedule:
         """T at every step."""
-        T = _positive("temperature", temperature)
+        T = positive("temperature", temperature)
         return cls(partial(_constant, T), f"constant {T:g}")
 
     @classmethod
     def linear(cls, start: float, end: float, steps: int) -> Schedule:
         """T(t) = start + (end − start)·t/steps, then ``end``."""
-        a, b, n = _positive("start", start), _positive("end", end), _steps(steps)
+        a, b, n = (
+            positive("start", start),
+            positive("end", end),
+            int(whole("steps", steps, least=1)),
+        )
         return cls(partial(_linear, a, b, n), f"linear {a:g} → {b:g} in {n}")
 
     @classmethod
     def cosine(cls, start: float, end: float, steps: int) -> Schedule:
         """T(t) = end + (start − end)·(1 + cos(π·t/steps))/2, then ``end``."""
-        a, b, n = _positive("start", start), _positive("end", end), _steps(steps)
+        a, b, n = (
+            positive("start", start),
+            positive("end", end),
+            int(whole("steps", steps, least=1)),
+        )
         return cls(partial(_cosine, a, b, n), f"cosine {a:g} → {b:g} in {n}")
 
     @classmethod
     def warmup(cls, temperature: float, steps: int, start: float = 1.0) -> Schedule:
         """Linearly from ``start`` (1) to T* in ``steps``, and T* from then on."""
-        a, b, n = _positive("start", start), _positive("temperature", temperature), _steps(steps)
+        a, b, n = (
+            positive("start", start),
+            positive("temperature", temperature),
+            int(whole("steps", steps, least=1)),
+        )
         return cls(partial(_linear, a, b, n), f"warmup {a:g} → {b:g} in {n}")
 
     @classmethod
     def stepped(cls, temperature: float, factors: Mapping[int, float]) -> Schedule:
         """T·Π of the factors whose step has come; heated-up softmax is ``stepped(T, {3·n//4: 4.0})``."""
-        T = _positive("temperature", temperature)
-        checked = {_milestone(at): _positive("factor", by) for at, by in factors.items()}
+        T = positive("temperature", temperature)
+        checked = {
+            int(whole("step", at, least=0)): positive("factor", by)
+            for at, by in factors.items()
+        }
         ordered = tuple(sorted(checked.items()))
         text = ", ".join(f"×{by:g} at {at}" for at, by in ordered)
         return cls(partial(_stepped, T, ordered), f"stepped {T:g}, {text}")
@@ -120,8 +136,7 @@ class Schedule:
 
     def go_to(self, step: int) -> Schedule:
         """Go to a step (from 0), and set the heads to its temperature."""
-        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise TstarError(f"A step must be a whole number from 0, got {step!r}.")
+        step = int(whole("step", step, least=0))
         T = self(step)
         self._step = step
         for head in self._heads:
@@ -162,27 +177,6 @@ def _cosine(start: float, end: float, steps: int, step: int) -> float:
 
 def _stepped(temperature: float, factors: tuple[tuple[int, float], ...], step: int) -> float:
     return temperature * math.prod(by for at, by in factors if step >= at)
-
-
-def _positive(name: str, value: float) -> float:
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise TstarError(f"{name} must be a number, got {value!r}.")
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise TstarError(f"{name} must be finite and positive, got {name}={number}.")
-    return number
-
-
-def _steps(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise TstarError(f"steps must be a whole number of at least 1, got {value!r}.")
-    return value
-
-
-def _milestone(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise TstarError(f"A step of the schedule must be a whole number from 0, got {value!r}.")
-    return value
 
 
 __all__ = ["Schedule"]

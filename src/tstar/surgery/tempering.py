@@ -99,7 +99,7 @@ def _refuse_wrapper(model: nn.Module) -> None:
         why = (
             "the compiled graph is that of the untempered model"
             if kind == "OptimizedModule"
-            else "the wrapper has already registered the parameters that it synchronises"
+            else "the wrapper has already registered the parameters that it synchronizes"
         )
         raise TstarError(
             f"The model must be tempered before it is wrapped, got {kind}: {why}. Temper the plain model, then wrap it."
