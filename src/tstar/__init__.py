@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tstar.surgery.padding import mask_padding
     from tstar.surgery.reparametrization import param_groups
     from tstar.surgery.schedule import Schedule
+    from tstar.surgery.speed import Speeds, speeds
     from tstar.surgery.tempering import fold, temper, untemper
 
 _LAZY = {
@@ -36,6 +37,7 @@ _LAZY = {
     "Head": "tstar.surgery.finding",
     "Recommendation": "tstar.advice",
     "Schedule": "tstar.surgery.schedule",
+    "Speeds": "tstar.surgery.speed",
     "TemperedHead": "tstar.surgery.head",
     "atlas": "tstar.evidence",
     "check": "tstar.checking.trial",
@@ -47,6 +49,7 @@ _LAZY = {
     "mask_padding": "tstar.surgery.padding",
     "param_groups": "tstar.surgery.reparametrization",
     "recommend": "tstar.advice",
+    "speeds": "tstar.surgery.speed",
     "temper": "tstar.surgery.tempering",
     "untemper": "tstar.surgery.tempering",
 }
@@ -60,6 +63,7 @@ __all__ = [
     "Head",
     "Recommendation",
     "Schedule",
+    "Speeds",
     "TemperedHead",
     "TstarError",
     "TstarWarning",
@@ -78,6 +82,7 @@ __all__ = [
     "paper",
     "param_groups",
     "recommend",
+    "speeds",
     "temper",
     "temperature",
     "untemper",

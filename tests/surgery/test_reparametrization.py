@@ -38,7 +38,7 @@ def network(bias: bool = True) -> nn.Module:
     return nn.Sequential(*layers).double()
 
 
-OPTIMISERS: dict[str, tuple[str, Callable[[Any], torch.optim.Optimizer]]] = {
+OPTIMIZERS: dict[str, tuple[str, Callable[[Any], torch.optim.Optimizer]]] = {
     "sgd": ("sgd", lambda groups: torch.optim.SGD(groups)),
     "sgd with momentum": ("sgd", lambda groups: torch.optim.SGD(groups, momentum=0.9)),
     "nesterov": ("sgd", lambda groups: torch.optim.SGD(groups, momentum=0.9, nesterov=True)),
@@ -78,7 +78,7 @@ def trained(
 
 def both(name: str, schedule: str, bias: bool, clip: float = 0) -> tuple[Tensor, Tensor, Tensor]:
     """Logits of the divided training, of the rescaled one, and of the one that ignores T."""
-    kind, make = OPTIMISERS[name]
+    kind, make = OPTIMIZERS[name]
     lr, decay, eps = (0.5, 1e-2, 0.0) if kind == "sgd" else (5e-3, 0.1, 1e-3)
     plain = network(bias)
     options = {"lr": lr, "weight_decay": decay} | ({"eps": eps} if eps else {})
@@ -95,7 +95,7 @@ def both(name: str, schedule: str, bias: bool, clip: float = 0) -> tuple[Tensor,
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("optimizer", OPTIMISERS)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_the_two_trainings_agree_to_rounding(optimizer: str, schedule: str, bias: bool) -> None:
     divided, rescaled, ignored = both(optimizer, schedule, bias)
     torch.testing.assert_close(rescaled, divided, rtol=1e-8, atol=1e-8)
@@ -184,3 +184,84 @@ def test_bad_input_is_refused_with_a_way_out() -> None:
         param_groups(tstar.temper(network(), T), T, 0.1)
     with pytest.raises(TstarError, match="positive"):
         param_groups(network(), -1.0, 0.1)
+
+
+@pytest.mark.parametrize("norm", ["batch", None])
+@pytest.mark.parametrize("optimizer", ["sgd with momentum", "adamw", "adam with L2"])
+@pytest.mark.parametrize("backbone", [0.3, "matched"])
+def test_a_backbone_that_is_heard_otherwise_is_a_learning_rate(
+    optimizer: str, norm: Any, backbone: Any
+) -> None:
+    """Matched tempering = the plain head at init/T and its own rate, and (SGD) the backbone at lr·c·T."""
+    kind, make = OPTIMIZERS[optimizer]
+    lr, decay, eps = (0.02, 1e-2, 1e-8) if kind == "sgd" else (5e-3, 0.1, 1e-3)
+    torch.manual_seed(3)
+    plain = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)).double()
+    batch = torch.randn(32, 6, dtype=torch.float64)
+    tempered = tstar.temper(plain, T, norm=norm, backbone=backbone, example_input=batch)
+    twin = tstar.temper(plain, 1.0) if norm else plain
+    with warnings.catch_warnings():
+        warnings.simplefilter("default" if norm else "ignore", TstarWarning)
+        groups = param_groups(
+            twin, T, lr, decay, kind, eps=eps, backbone=backbone, example_input=batch
+        )
+    options = {"lr": lr, "weight_decay": decay} | ({} if kind == "sgd" else {"eps": eps})
+    first = trained(
+        tempered, make([{"params": list(tempered.parameters()), **options}]), SCHEDULES["constant"]
+    )
+    second = trained(twin, make(groups), SCHEDULES["constant"])
+    torch.testing.assert_close(first, second, rtol=1e-7, atol=1e-7)
+    expected = lr * float(tempered[2].backbone) * T if kind == "sgd" else lr
+    assert groups[0]["lr"] == pytest.approx(expected)
+
+
+def test_own_groups_are_kept_and_give_up_the_head() -> None:
+    """Layer decay and no decay for biases, as timm and transformers build them."""
+    model = network()
+    decayed, bare = (
+        [p for p in model.parameters() if p.ndim > 1],
+        [p for p in model.parameters() if p.ndim < 2],
+    )
+    own = [
+        {"params": decayed, "lr": 0.05, "name": "decay"},
+        {"params": bare, "weight_decay": 0.0, "name": "no decay"},
+    ]
+    groups = param_groups(model, T, 0.1, 1e-2, groups=own)
+    assert [(g["name"], len(g["params"])) for g in groups] == [
+        ("decay", 1),
+        ("decay", 1),
+        ("no decay", 3),
+        ("no decay", 1),
+    ]
+    assert [g["lr"] for g in groups] == pytest.approx([0.05, 0.05 / T**2, 0.1, 0.1 / T**2])
+    assert [g["weight_decay"] for g in groups] == pytest.approx([1e-2, 1e-2 * T**2, 0, 0])
+    assert len(own[0]["params"]) == 2  # the user's own list is as it was
+    with pytest.raises(TstarError, match="'params'"):
+        param_groups(network(), T, 0.1, groups=[{"parameters": []}])
+
+
+def test_a_second_call_divides_nothing() -> None:
+    model = network()
+    param_groups(model, T, 0.1)
+    once = model[3].weight.detach().clone()
+    param_groups(model, T, 0.1)
+    assert torch.equal(model[3].weight, once)
+    param_groups(copy.deepcopy(model), T, 0.1)
+    with pytest.raises(TstarError, match="already divided by T = 6"):
+        param_groups(model, 2 * T, 0.1)
+
+
+def test_a_training_that_goes_on_is_not_divided_again() -> None:
+    """Lightning restores the weights, then asks for the optimizer."""
+    trained_before = network()
+    param_groups(trained_before, T, 0.1)
+    trained_before(torch.randn(8, 6, dtype=torch.float64))
+    resumed = network()
+    resumed.load_state_dict(trained_before.state_dict())
+    with pytest.raises(TstarError, match=r"seen 1 batches.*rescale=False"):
+        param_groups(resumed, T, 0.1)
+    groups = param_groups(resumed, T, 0.1, rescale=False)
+    assert torch.equal(resumed[3].weight, trained_before[3].weight)
+    assert groups[1]["lr"] == pytest.approx(0.1 / T**2)
+    param_groups(resumed, T, 0.1, rescale=True)
+    torch.testing.assert_close(resumed[3].weight, trained_before[3].weight / T)

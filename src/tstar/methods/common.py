@@ -15,7 +15,6 @@ from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method, Recipe
 from tstar.surgery.finding import find_head, resolve_head
 from tstar.surgery.head import Norm
-from tstar.surgery.speed import matched_backbone
 from tstar.surgery.tempering import temper
 
 Backbone = Literal["as-is", "matched", "times-t"]
@@ -57,14 +56,17 @@ def at_temperature(
     backbone: Backbone = "as-is",
 ) -> Recipe:
     """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
-    factor = None if backbone == "as-is" else 1.0
-    if backbone == "matched":
-        if facts.inputs is None:
-            raise TstarError(
-                "A matched backbone needs a batch of inputs to measure it on; got none."
-            )
-        factor = matched_backbone(model, resolve_head(model, facts.head), facts.inputs, norm)
-    tempered = temper(model, temperature, head=facts.head, norm=norm, backbone=factor)
+    heard: float | Literal["matched"] | None = None
+    if backbone != "as-is":
+        heard = "matched" if backbone == "matched" else 1.0
+    tempered = temper(
+        model,
+        temperature,
+        head=resolve_head(model, facts.head),
+        example_input=facts.inputs,
+        norm=norm,
+        backbone=heard,
+    )
     return Recipe(model=tempered, loss=cross_entropy(facts))
 
 

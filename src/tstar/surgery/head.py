@@ -84,13 +84,14 @@ class TemperedHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         if self.backbone is not None and self.training:
             features = scale_gradient(features, self.backbone * self.temperature)
-        if self.norm is not None:
-            features = self._normalize(features)
-        logits: Tensor = self.layer(features)
+        logits: Tensor = self.layer(self.normalize(features))
         return logits / self.temperature
 
-    def _normalize(self, h: Tensor) -> Tensor:
+    def normalize(self, h: Tensor) -> Tensor:
+        """The features as the norm gives them to the layer."""
         norm = self.norm
+        if norm is None:
+            return h
         linear = isinstance(self.layer, nn.Linear)
         if isinstance(norm, nn.LayerNorm):
             return norm(h) if linear else norm(h.movedim(1, -1)).movedim(-1, 1)  # type: ignore[no-any-return]
@@ -194,7 +195,7 @@ class TemperedHead(nn.Module):
 
 def scale_gradient(features: Tensor, factor: Tensor) -> Tensor:
     """``features`` to the last bit, whose gradient is multiplied by ``factor`` on its way back."""
-    return _ScaledGradient.apply(features, factor)  # type: ignore[no-any-return, no-untyped-call]
+    return _ScaledGradient.apply(features, factor)  # type: ignore[no-any-return]
 
 
 class _ScaledGradient(torch.autograd.Function):

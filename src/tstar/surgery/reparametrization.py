@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.probing import call, undisturbed
+from tstar.surgery.speed import heard
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,22 @@ def factors(temperature: float, optimizer: str = "sgd") -> Factors:
     return table[optimizer]
 
 
+def backbone_factors(loudness: float, optimizer: str = "sgd") -> Factors:
+    """The backbone's hyper-parameters at which training equals one whose gradient is ``loudness`` (c·T) times as large.
+
+    SGD steps by lr·(c·T·g + λp) = (lr·c·T)·(g + λ/(c·T)·p). Adam's ratio does not see the scale: ε (and L2) take it.
+    """
+    by = 1 / positive("loudness", loudness)
+    table = {
+        "sgd": Factors(1.0, loudness, by, 1.0),
+        "adamw": Factors(1.0, 1.0, 1.0, by),
+        "adam": Factors(1.0, 1.0, by, by),
+    }
+    if optimizer not in table:
+        raise unknown("optimizer", optimizer, table)
+    return table[optimizer]
+
+
 def param_groups(
     model: nn.Module,
     temperature: SupportsFloat,
@@ -64,13 +81,18 @@ def param_groups(
     optimizer: str = "sgd",
     *,
     eps: float = 1e-8,
+    groups: Iterable[Mapping[str, Any]] | None = None,
+    backbone: float | Literal["matched"] | None = None,
+    rescale: bool | None = None,
     head: str | Head | None = None,
     example_input: Any = None,
 ) -> list[dict[str, Any]]:
     """The optimizer's groups with which ``model`` trains as if its logits were divided by T.
 
-    The head's weight and bias are divided by T **in place**, so call it once, before training. The model's
-    forward pass, its state dict and its logits at deployment are those of the plain architecture.
+    The head's weight and bias are divided by T **in place**, once: a second call with the same T divides nothing,
+    and a head whose norm has seen training already is refused until you say ``rescale=False`` (a resumed
+    training) or ``rescale=True`` (a new head on a trained norm). The model's forward pass, its state dict and its
+    logits at deployment are those of the plain architecture.
 
     Equal to rounding for every learning-rate schedule that multiplies (cosine to zero, steps, warm-up). Not for
     schedules that set a rate for all groups alike, nor with clipping by the global gradient norm, which sees
@@ -84,8 +106,13 @@ def param_groups(
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
         eps: ε of Adam and AdamW.
+        groups: groups of your own (layer decay, no decay for norms, …), which are kept; each gives up its part of
+            the head to a group beside it. ``lr``, ``weight_decay`` and ``eps`` are for groups that have none.
+        backbone: as in :func:`tstar.temper`: a number, ``"matched"``, or ``None`` for as it is. With SGD it becomes the
+            backbone's learning rate, lr·c·T; Adam's does not change.
+        rescale: whether to divide the head by T; by default, if it was not done before.
         head: the output layer, found by :func:`tstar.find_head` by default.
-        example_input: passed to :func:`tstar.find_head`.
+        example_input: passed to :func:`tstar.find_head`; the batch on which ``backbone="matched"`` is measured.
 
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
@@ -107,7 +134,10 @@ def param_groups(
         head = getattr(temperature, "head", None)
     found = resolve_head(model, head, example_input)
     check_head(model, found)
-    if not _normalized(model, found, example_input):
+    parent = model.get_submodule(found.path.rpartition(".")[0]) if found.path else model
+    inserted = parent.norm if isinstance(parent, TemperedHead) else None
+    before = inserted if inserted is not None else _norm_before(model, found, example_input)
+    if before is None:
         warnings.warn(
             f"T* presupposes a batch norm just before the output layer, and {found.path!r} has none that "
             "could be seen. The groups replace the division by T only; insert the norm with "
@@ -115,32 +145,87 @@ def param_groups(
             TstarWarning,
             stacklevel=2,
         )
-    own = list(found.layer.parameters())
-    with torch.no_grad():
-        for parameter in own:
-            parameter.mul_(by.init)
-    mine = {id(parameter) for parameter in own}
-    rest = [p for p in model.parameters() if p.requires_grad and id(p) not in mine]
-    common: dict[str, Any] = {"params": rest, "lr": lr, "weight_decay": weight_decay}
-    tuned: dict[str, Any] = {
-        "params": [parameter for parameter in own if parameter.requires_grad],
-        "lr": lr * by.lr,
-        "weight_decay": weight_decay * by.weight_decay,
+    c = heard(backbone, model, found, example_input, inserted)
+    behind = None if c is None else backbone_factors(c * T, optimizer)
+    _rescale(found, T, before, rescale)
+    own = {id(p) for p in found.layer.parameters()}
+    norm = set() if inserted is None else {id(p) for p in inserted.parameters()}
+    given = (
+        [{"params": [p for p in model.parameters() if p.requires_grad]}]
+        if groups is None
+        else groups
+    )
+    derived: list[dict[str, Any]] = []
+    for group in given:
+        parts: dict[Factors | None, list[Tensor]] = {behind: [], None: [], by: []}
+        for p in _parameters(group):
+            parts[by if id(p) in own else None if id(p) in norm else behind].append(p)
+        for factor, params in parts.items():
+            if params:
+                derived.append(_derived(group, params, factor, optimizer, lr, weight_decay, eps))
+    return derived
+
+
+def _derived(
+    group: Mapping[str, Any],
+    params: list[Tensor],
+    by: Factors | None,
+    optimizer: str,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+) -> dict[str, Any]:
+    """A part of ``group`` with its learning rate, decay and ε multiplied."""
+    by = by or Factors(1.0, 1.0, 1.0, 1.0)
+    new = dict(group) | {
+        "params": params,
+        "lr": group.get("lr", lr) * by.lr,
+        "weight_decay": group.get("weight_decay", weight_decay) * by.weight_decay,
     }
     if optimizer != "sgd":
-        common["eps"], tuned["eps"] = eps, eps * by.eps
-    return [common, tuned] if rest else [tuned]
+        new["eps"] = group.get("eps", eps) * by.eps
+    return new
 
 
-def _normalized(model: nn.Module, head: Head, example_input: Any) -> bool:
-    """Whether the head's input is a batch norm's output, unchanged but for its shape (and dropout)."""
-    parent = model.get_submodule(head.path.rpartition(".")[0]) if head.path else model
-    if isinstance(parent, TemperedHead):
-        return isinstance(parent.norm, nn.modules.batchnorm._BatchNorm)
+def _parameters(group: Mapping[str, Any]) -> list[Tensor]:
+    """The tensors of a group, which torch also takes as named pairs or as one tensor."""
+    params = group["params"] if isinstance(group, Mapping) and "params" in group else None
+    if params is None:
+        raise TstarError(
+            "Each of groups must be a dict with 'params', as torch's optimizers take them."
+        )
+    listed = [params] if isinstance(params, Tensor) else list(params)
+    return [p[1] if isinstance(p, tuple) else p for p in listed]
+
+
+def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) -> None:
+    """Divide the head by T, unless that was done, or would undo a training."""
+    done = getattr(head.layer, "divided_by", None)
+    seen = getattr(norm, "num_batches_tracked", None)
+    if wanted is None and done not in (None, T):
+        raise TstarError(
+            f"The head was already divided by T = {done:g}, so it cannot be divided by T = {T:g} as well; build "
+            "the model anew, or pass rescale=True."
+        )
+    if wanted is None and done is None and seen is not None and int(seen) > 0:
+        raise TstarError(
+            f"The norm before the head has seen {int(seen)} batches, so this may be a training that goes on, whose "
+            "head must not be divided by T again. Pass rescale=False to go on with it, or rescale=True if the "
+            "head is new."
+        )
+    if wanted or (wanted is None and done is None):
+        with torch.no_grad():
+            for parameter in head.layer.parameters():
+                parameter.mul_(1 / T)
+    head.layer.divided_by = T  # type: ignore[assignment]
+
+
+def _norm_before(model: nn.Module, head: Head, example_input: Any) -> nn.Module | None:
+    """The batch norm whose output, unchanged but for its shape (and dropout), is the head's input."""
     examples = [example_input] if example_input is not None else standard_inputs(model)
     for example in examples:
-        normed: list[Tensor] = []  # kept alive, so that no memory is used twice
-        at_head: list[bool] = []
+        normed: list[tuple[nn.Module, Tensor]] = []  # kept alive, so that no memory is used twice
+        at_head: list[nn.Module | None] = []
         hooks = [
             module.register_forward_hook(_keep(normed))
             for module in model.modules()
@@ -157,23 +242,22 @@ def _normalized(model: nn.Module, head: Head, example_input: Any) -> bool:
             for hook in hooks:
                 hook.remove()
         if at_head:
-            return all(at_head)
-    return False
+            return at_head[0] if all(at_head) else None
+    return None
 
 
-def _keep(normed: list[Tensor]) -> Callable[..., None]:
-    return lambda module, inputs, output: normed.append(output)
+def _keep(normed: list[tuple[nn.Module, Tensor]]) -> Callable[..., None]:
+    return lambda module, inputs, output: normed.append((module, output))
 
 
-def _compare(normed: list[Tensor], at_head: list[bool]) -> Callable[..., None]:
+def _compare(
+    normed: list[tuple[nn.Module, Tensor]], at_head: list[nn.Module | None]
+) -> Callable[..., None]:
     """Same memory, same numbers: a flattened, squeezed or (in eval mode) dropped-out batch norm output."""
 
     def hook(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        at_head.append(
-            any(
-                h.data_ptr() == inputs[0].data_ptr() and h.numel() == inputs[0].numel()
-                for h in normed
-            )
-        )
+        h = inputs[0]
+        same = (m for m, o in normed if o.data_ptr() == h.data_ptr() and o.numel() == h.numel())
+        at_head.append(next(same, None))
 
     return hook

@@ -95,8 +95,7 @@ class Schedule:
         """T·Π of the factors whose step has come; heated-up softmax is ``stepped(T, {3·n//4: 4.0})``."""
         T = positive("temperature", temperature)
         checked = {
-            int(whole("step", at, least=0)): positive("factor", by)
-            for at, by in factors.items()
+            int(whole("step", at, least=0)): positive("factor", by) for at, by in factors.items()
         }
         ordered = tuple(sorted(checked.items()))
         text = ", ".join(f"×{by:g} at {at}" for at, by in ordered)

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 from torch import nn
 
@@ -14,6 +14,7 @@ from tstar.errors import TstarError, TstarWarning
 from tstar.surgery.finding import WRAPPERS, Head, check_head, resolve_heads, tempered_heads, unwrap
 from tstar.surgery.folded import warn_of_bias
 from tstar.surgery.head import Norm, TemperedHead
+from tstar.surgery.speed import heard
 
 
 def temper(
@@ -23,7 +24,7 @@ def temper(
     head: str | Head | Sequence[str] | None = None,
     example_input: Any = None,
     norm: Norm | None = "batch",
-    backbone: float | None = None,
+    backbone: float | Literal["matched"] | None = None,
     inplace: bool = False,
 ) -> nn.Module:
     """The model with BatchNorm inserted just before its output layer and its logits divided by T.
@@ -37,8 +38,9 @@ def temper(
             classifiers); found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
         norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone.
-        backbone: c of :class:`tstar.TemperedHead`; :func:`tstar.surgery.speed.matched_backbone` measures the one at
-            which the backbone learns as fast as in the plain model. ``None`` leaves its gradient as it is.
+        backbone: how loudly the backbone hears the loss. ``None`` leaves its gradient as it is: divided by T, and with
+            BatchNorm by the features' deviation. ``"matched"`` makes it as large as in the plain model, measured on
+            ``example_input``, a batch of your training data. A number is c of :class:`tstar.TemperedHead`.
         inplace: change ``model`` itself; otherwise a copy is changed.
     """
     _refuse_wrapper(model)
@@ -65,11 +67,12 @@ def temper(
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
         )
+    factors = [heard(backbone, model, found, example_input, norm) for found in heads]
     if not inplace:
         model = _copy(model)
-    for found in heads:
+    for found, factor in zip(heads, factors, strict=True):
         layer = model.get_submodule(found.path)
-        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm, backbone))
+        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm, factor))
     return model
 
 

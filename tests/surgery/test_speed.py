@@ -1,0 +1,279 @@
+"""The theory of the three speeds, each statement measured on a real step in float64."""
+
+import copy
+import json
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tstar
+from tstar import TstarError
+from tstar.surgery.finding import find_head
+from tstar.surgery.reparametrization import param_groups
+from tstar.surgery.speed import matched_backbone
+
+B, M, K = 32, 24, 5
+SGD, ADAM = ("sgd", 0.1), ("adam", 1e-3)
+
+
+def network(scale=1.0, bias=True):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(10, M), nn.Tanh(), nn.Linear(M, K, bias=bias)).double()
+    with torch.no_grad():
+        model[0].weight *= scale
+    return model
+
+
+def batch():
+    return torch.randn(B, 10, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def moved(model, optimizer, row=3, label=2):
+    """How far one real step moves a sample's own logit for a gradient of one there, the head alone learning.
+
+    The loss is that logit of that sample alone, over the batch size: what a mean over the batch gives a sample.
+    """
+    model = copy.deepcopy(model).train()
+    head = model[2]
+    layer = head.layer if isinstance(head, tstar.TemperedHead) else head
+    step = optimizer(layer.parameters())
+    x = batch()
+    before = model(x)[row, label]
+    (-before / B).backward()
+    step.step()
+    return float((model(x)[row, label] - before).detach())
+
+
+def steady(momentum, lr=0.1):
+    """SGD whose momentum has settled: a constant gradient g moves by lr·g/(1 − μ) a step."""
+    return lambda parameters: torch.optim.SGD(parameters, lr=lr / (1 - momentum))
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer", None, "plain"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_moves_a_logit_by_lr_h2_over_b_t2(norm, bias, momentum):
+    model = network(bias=bias)
+    if norm != "plain":
+        model = tstar.temper(model, 4.0, norm=norm)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
+    expected = [moved(model, steady(momentum), row) for row in range(B)]
+    got = tstar.speeds(model, batch(), optimizer)
+    assert got.head == pytest.approx(sum(expected) / B, rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("T", [1.0, 4.0])
+def test_adam_moves_a_logit_by_lr_h1_over_t(bias, T):
+    """The first step of Adam is lr·sign(g): a logit of the sample that makes the gradient moves by lr·‖h‖₁/T."""
+    model = tstar.temper(network(bias=bias), T, norm=None)
+    adam = lambda p: torch.optim.Adam(p, lr=1e-3, eps=1e-30)  # noqa: E731
+    expected = [moved(model, adam, row) for row in range(B)]
+    assert tstar.speeds(model, batch(), ADAM).head == pytest.approx(sum(expected) / B, rel=1e-6)
+
+
+def test_t_divides_the_logits_and_the_gradient_by_t_and_the_head_by_its_square():
+    one, hot = (tstar.speeds(tstar.temper(network(), t), batch(), SGD) for t in (1.0, 8.0))
+    assert hot.logits == pytest.approx(one.logits / 8)
+    assert hot.gradient == pytest.approx(one.gradient / 8)
+    assert hot.head == pytest.approx(one.head / 64)
+    one, hot = (tstar.speeds(tstar.temper(network(), t), batch(), ADAM) for t in (1.0, 8.0))
+    assert hot.head == pytest.approx(one.head / 8)
+    assert one.backbone == hot.backbone == 1.0
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.2, 3.0])
+def test_bn_multiplies_the_backbones_gradient_by_one_over_sigma(sigma):
+    """Exactly so for features without covariance with the gradient; here within the spread of one batch."""
+    torch.manual_seed(0)
+    body = nn.Linear(200, 64, bias=False).double()
+    nn.init.orthogonal_(body.weight)
+    model = nn.Sequential(body, nn.Linear(64, 10, bias=False).double())
+    x = sigma * torch.randn(4096, 200, dtype=torch.float64)
+    got = tstar.speeds(tstar.temper(model, 1.0), x, SGD)
+    assert got.gradient == pytest.approx(1 / sigma, rel=0.03)
+    assert got.head == pytest.approx(got.plain_head / sigma**2, rel=0.03)
+    assert matched_backbone(model, find_head(model), x) == pytest.approx(sigma, rel=0.03)
+
+
+def test_bn_hears_a_rescaled_body_as_before():
+    """Features c times as large: the same logits and the same head; the gradient into them is 1/c."""
+    small, large = (tstar.temper(nn.Sequential(*network()), 2.0) for _ in range(2))
+    small[2].norm.eps = large[2].norm.eps = 1e-15
+    x, h = batch(), network()[:2]
+    features = h(x).detach()
+    grads = []
+    for model, c in ((small, 1.0), (large, 5.0)):
+        f = (c * features).requires_grad_()
+        z = model[2](f)
+        F.cross_entropy(z, torch.arange(B) % K).backward()
+        grads.append((z.detach(), f.grad, model[2].layer.weight.grad))
+    torch.testing.assert_close(grads[0][0], grads[1][0])
+    torch.testing.assert_close(grads[0][1], 5 * grads[1][1])
+    torch.testing.assert_close(grads[0][2], grads[1][2])
+
+
+def test_layer_norm_sets_the_square_of_the_features_to_m():
+    model = tstar.temper(network(scale=0.1, bias=False), 1.0, norm="layer")
+    model[2].norm.eps = 0.0
+    got = tstar.speeds(model, batch(), torch.optim.SGD(model.parameters(), lr=0.1))
+    assert got.head == pytest.approx(0.1 * M / B)
+    assert got.gradient > 1.5  # it divides by each sample's deviation, here well below one
+
+
+def test_a_learning_rate_factor_of_the_head_is_its_speed_alone():
+    model = network()
+    base = torch.optim.SGD(model.parameters(), lr=0.1)
+    groups = [{"params": model[0].parameters()}, {"params": model[2].parameters(), "lr": 0.3}]
+    one = tstar.speeds(model, batch(), base)
+    three = tstar.speeds(model, batch(), torch.optim.SGD(groups, lr=0.1))
+    assert three.head == pytest.approx(3 * one.head)
+    assert (three.gradient, three.logits) == (one.gradient, one.logits) == (1.0, one.plain_logits)
+
+
+def test_label_smoothing_changes_no_speed_but_bounds_the_gradient():
+    """dL/dz = p − y' with y' = (1 − ε)·y + ε/K: another signal at the logits, the same way back."""
+    model, y, eps = network(), torch.arange(B) % K, 0.2
+    z = model(batch())
+    z.retain_grad()
+    F.cross_entropy(z, y, label_smoothing=eps, reduction="sum").backward()
+    target = (1 - eps) * F.one_hot(y, K) + eps / K
+    torch.testing.assert_close(z.grad, z.softmax(1).detach() - target)
+
+
+@pytest.mark.parametrize("m", [0.25, 2.0])
+def test_an_output_multiplier_is_a_temperature(m):
+    """µP's z = m·W·h is training at T = 1/m, so that it changes the three speeds in the same way."""
+
+    class Multiplied(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            return m * self.model(x)
+
+    runs = []
+    for model in (Multiplied(network()), tstar.temper(network(), 1 / m, norm=None)):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(20):
+            optimizer.zero_grad()
+            F.cross_entropy(model(batch()), torch.arange(B) % K).backward()
+            optimizer.step()
+        runs.append(model(batch()).detach())
+    torch.testing.assert_close(*runs)
+
+
+@pytest.mark.parametrize("T", [2.0, 8.0])
+def test_matched_tempering_without_norm_is_the_plain_model_with_another_head(T):
+    """Head: init/T, lr/T², decay·T². Backbone: the plain model's gradient through the undivided head, so lr·T, decay/T.
+
+    So the matched backbone starts out at the plain model's own speed: W is T times the divided head.
+    """
+    x, y = batch(), torch.arange(B) % K
+    matched = tstar.temper(network(), T, norm=None, backbone="matched")
+    plain = network()
+    with torch.no_grad():
+        for p in plain[2].parameters():
+            p /= T
+    lr, decay = 0.05, 1e-3
+    runs = []
+    for model, groups in (
+        (matched, [{"params": matched.parameters(), "lr": lr, "weight_decay": decay}]),
+        (
+            plain,
+            [
+                {"params": plain[0].parameters(), "lr": lr * T, "weight_decay": decay / T},
+                {"params": plain[2].parameters(), "lr": lr / T**2, "weight_decay": decay * T**2},
+            ],
+        ),
+    ):
+        optimizer = torch.optim.SGD(groups, momentum=0.9)
+        logits = []
+        for _ in range(50):
+            optimizer.zero_grad()
+            z = model(x)
+            F.cross_entropy(z, y).backward()
+            optimizer.step()
+            logits.append(z.detach())
+        runs.append(torch.stack(logits))
+    torch.testing.assert_close(*runs, rtol=1e-9, atol=1e-9)
+    assert (runs[0][-1] - runs[0][0]).abs().max() > 0.01
+
+
+def test_the_first_gradient_of_a_matched_backbone_is_the_plain_models_but_for_the_softmax():
+    """The same signal at the logits reaches the body alike; only softmax(z/T) makes it another one."""
+    plain, x = network(), batch()
+    matched = tstar.temper(plain, 8.0, norm=None, backbone="matched")
+    signal = torch.randn(B, K, dtype=torch.float64)
+    for model in (plain, matched):
+        model.zero_grad()
+        model(x).backward(signal)
+    torch.testing.assert_close(plain[0].weight.grad, matched[0].weight.grad)
+
+
+def test_groups_on_a_plain_model_give_the_same_speeds():
+    model, T = network(), 4.0
+    tempered = tstar.speeds(tstar.temper(model, T, norm=None), batch(), SGD)
+    with pytest.warns(tstar.TstarWarning, match="presupposes"):
+        groups = param_groups(model, T, 0.1)
+    got = tstar.speeds(model, batch(), torch.optim.SGD(groups, momentum=0.9))
+    assert (got.head, got.logits) == pytest.approx((tempered.head, tempered.logits))
+
+
+def test_the_record_prints_compares_and_becomes_json():
+    model = tstar.temper(network(scale=0.2), 1.0)
+    got = tstar.speeds(model, batch(), SGD)
+    text = str(got)
+    assert f"The backbone learns {got.backbone:.2g} times as fast as in your plain model." in text
+    assert len(got.cautions) == 3
+    assert got == tstar.speeds(model, batch(), SGD)
+    said = json.loads(json.dumps(got.to_dict()))
+    assert said["gradient"] == got.gradient
+    assert said["cautions"] == list(got.cautions)
+    adam = tstar.speeds(model, batch(), ADAM)
+    assert "does not see a gradient's size" in str(adam)
+    assert not any("backbone" in caution for caution in adam.cautions)
+    assert tstar.speeds(network(), batch(), SGD).cautions == ()
+
+
+def test_it_takes_batches_as_loaders_and_trainers_give_them_and_changes_nothing():
+    model = tstar.temper(network(), 3.0)
+    before, random = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    whole = tstar.speeds(model, batch(), SGD)
+    assert whole == tstar.speeds(model, [batch(), torch.arange(B)], SGD)
+    assert whole == tstar.speeds(model, (batch(),), SGD)
+    assert whole == tstar.speeds(model, {"input": batch()}, SGD)
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(random, torch.get_rng_state())
+    assert model.training
+
+
+def test_frozen_backbones_zero_heads_and_missing_facts():
+    frozen = network()
+    frozen[0].requires_grad_(False)
+    assert tstar.speeds(tstar.temper(frozen, 2.0), batch(), SGD).backbone is None
+    zero = network()
+    nn.init.zeros_(zero[2].weight)
+    got = tstar.speeds(tstar.temper(zero, 2.0, norm=None), batch(), SGD)
+    assert got.gradient is None
+    assert math.isfinite(got.head)
+    with pytest.raises(TstarError, match="needs the optimizer"):
+        tstar.speeds(network(), batch(), None)
+    with pytest.raises(TstarError, match="at least 8 samples"):
+        tstar.speeds(network(), batch()[:3], SGD)
+
+
+def test_a_convolution_head_and_one_label_per_position():
+    conv = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    got = tstar.speeds(tstar.temper(conv, 2.0), torch.randn(16, 3, 6, 6), SGD)
+    assert got.head > 0
+    tokens = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4))
+    got = tstar.speeds(tstar.temper(tokens, 2.0), torch.randn(4, 5, 6), SGD)
+    assert got.gradient > 0
