@@ -1,6 +1,7 @@
 """One thread a process: the suite runs on several processes, and small networks gain nothing from more.
 
-No deadlines for property tests: how long an example takes says how busy the machine is.
+No deadlines for property tests: how long an example takes says how busy the machine is. Their examples are the same
+in every run, so that a change alone can break them; ``--hypothesis-profile=random`` draws new ones (``make test-portable``).
 """
 
 import os
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tstar", deadline=None)
+settings.register_profile("tstar", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
 settings.load_profile("tstar")
 
 
