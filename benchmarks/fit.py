@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import differential_evolution
+from tstar.fitting.curves import averages, curves
+from tstar.fitting.runs import Condition, conditions
 
+from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar import __version__, temperature
 from tstar.fitting import alternatives, fit
-from tstar.fitting.curves import averages, curves
 from tstar.fitting.model import BOUNDS, Problem, problem
-from tstar.fitting.runs import Condition, conditions
 from tstar.fitting.search import search
-from tstar.fitting.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar.formula.coefficients import get
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "fit"
@@ -209,7 +209,7 @@ def procedure() -> str:
         [
             "# What the paper's procedure does to coefficients that are known",
             "",
-            "Synthetic runs (`tstar.fitting.synthetic`): accuracy = 0.9 − 0.04·(ln T − ln T*)², T* of a planted set, "
+            "Synthetic runs (`research.synthetic`): accuracy = 0.9 − 0.04·(ln T − ln T*)², T* of a planted set, "
             f"{tasks}. Nothing was trained.",
             "",
             "## Bias towards the grid (no noise, M = 64, 128, 256, 512)",

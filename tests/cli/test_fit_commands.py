@@ -7,10 +7,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from research.synthetic import PAPER_TASKS, planted_runs
 from tstar import Coefficients, TstarError
 from tstar.cli import fit_commands  # noqa: F401  (registers the commands)
 from tstar.cli.app import app
-from tstar.fitting.synthetic import PAPER_TASKS, planted_runs
 
 runner = CliRunner()
 
@@ -68,7 +68,7 @@ def test_fit_tables(store):
 def test_fit_refuses_two_things_at_once(store):
     with pytest.raises(TstarError, match="at a time"):
         invoke("fit", store, "--per-environment", "--cross-validate")
-    with pytest.raises(TstarError, match="must exist"):
+    with pytest.raises(TstarError, match="does not exist"):
         invoke("fit", "nowhere.db")
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from research.synthetic import planted_runs
 from tstar import TstarError
 from tstar.cli.app import _load_commands, app
-from tstar.fitting.synthetic import planted_runs
 
 _load_commands()
 
@@ -35,7 +35,7 @@ def call(*arguments):
 def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
     done = call("report", runs, "-o", tmp_path / "out", "--formats", "svg", "--no-fits")
     assert done.exit_code == 0
-    assert "BatchNorm" in done.stdout
+    assert "with BN at the advised T" in done.stdout
     assert "not shown: T × M without BN" in done.stdout
     assert (tmp_path / "out" / "index.html").exists()
     assert (tmp_path / "out" / "figures" / "recommended.svg").exists()
@@ -88,7 +88,7 @@ def test_a_figure_is_drawn_where_it_was_asked_for(tmp_path):
         (("figure", "heatmap"), "did you mean 'heatmaps'"),
         (("figure", "heatmaps"), "give a store"),
         (("figure", "softmax", "-o", "a.gif"), "format of a figure 'gif'"),
-        (("report", "nothing.db"), "must exist"),
+        (("report", "nothing.db"), "does not exist"),
     ],
 )
 def test_mistakes_are_named(arguments, message, tmp_path, monkeypatch):

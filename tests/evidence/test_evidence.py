@@ -8,7 +8,7 @@ import pytest
 
 import tstar
 from tstar.errors import TstarError
-from tstar.evidence import cases, compare, noise, scores, shared_exponent, too_hot
+from tstar.evidence import cases, compare, noise, scores
 
 GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 256)
 
@@ -43,15 +43,16 @@ def frame(best, datasets=("a", "b"), widths=(64,), seeds=2, val=None, **facts):
 def test_the_oracle_is_chosen_on_validation_and_scored_on_test():
     runs = frame(lambda d, M: 4.0, datasets=("a",), val=lambda T, seed: 0.5 - abs(T - 16) / 1000)
     (case,) = cases(runs)
-    assert case.best == 16
+    assert case.curve().best == 16
     row = scores([case], {"four": lambda facts: 4.0}).iloc[0]
-    assert row["accuracy_best"] == pytest.approx(curve(16, 4.0))
+    assert row["best"] == pytest.approx(curve(16, 4.0))
     assert row["regret"] == pytest.approx(100 * (curve(16, 4.0) - curve(4, 4.0)))  # negative
-    assert row["gain"] == pytest.approx(100 * (curve(4, 4.0) - curve(1, 4.0)))
+    assert row["gain_bn"] == pytest.approx(100 * (curve(4, 4.0) - curve(1, 4.0)))
+    assert math.isnan(row["gain"])  # plain was not run
 
 
 def test_between_grid_points_accuracy_is_linear_in_the_logarithm():
-    (case,) = cases(frame(lambda d, M: 4.0, datasets=("a",)))
+    case = cases(frame(lambda d, M: 4.0, datasets=("a",)))[0].curve()
     assert case.at(math.sqrt(8 * 16)) == pytest.approx((curve(8, 4.0) + curve(16, 4.0)) / 2)
     assert case.at(1e6) == case.at(256)
 
@@ -82,7 +83,7 @@ def test_wins_ties_and_losses_are_against_one():
 
 def test_a_rule_that_lacks_a_condition_is_refused_and_a_point_is_a_tie():
     table = scores(cases(frame(lambda d, M: 4.0)), {"one": lambda facts: 1.0, "two": lambda f: 2.0})
-    table["gain"] = 100 * (0.81 - 0.80)  # a little more than 1
+    table["gain_bn"] = 100 * (0.81 - 0.80)  # a little more than 1
     assert [*compare(table)["ties"]] == [2, 2]
     with pytest.raises(TstarError, match="'two' has 1 rows"):
         compare(table.iloc[:3])
@@ -92,7 +93,7 @@ def test_noise_is_what_one_half_of_the_seeds_loses_on_the_other():
     runs = frame(
         lambda d, M: 4.0, datasets=("a",), val=lambda T, seed: float((2 if seed else 8) == T)
     )
-    lost, count = noise(cases(runs))
+    lost, count = noise([c.curve() for c in cases(runs)])
     assert count == 1
     # 8 scored where 2 is the oracle and the other way round: the parabola is symmetric about 4.
     assert lost == pytest.approx(0, abs=1e-9)
@@ -100,7 +101,7 @@ def test_noise_is_what_one_half_of_the_seeds_loses_on_the_other():
         curve(T, 2.0) for T in runs.temperature[runs.seed == 1]
     ]
     expected = 50 * (curve(8, 4.0) - curve(2, 4.0) + curve(2, 2.0) - curve(8, 2.0))
-    assert noise(cases(runs))[0] == pytest.approx(expected)
+    assert noise([c.curve() for c in cases(runs)])[0] == pytest.approx(expected)
 
 
 def test_diverged_runs_count_as_chance_and_half_grids_are_left_out():
@@ -109,33 +110,10 @@ def test_diverged_runs_count_as_chance_and_half_grids_are_left_out():
     runs.loc[hot, ["status", "test_accuracy", "val_accuracy", "steps"]] = [
         "diverged", np.nan, np.nan, 17,
     ]  # fmt: skip
-    (case,) = cases(runs)
+    case = cases(runs)[0].curve()
     assert case.test[0, 0] == pytest.approx(0.1)
     part = runs[~((runs.seed == 1) & (runs.temperature == 8))]
-    assert [c.seeds for c in cases(part)] == [1]
-
-
-@pytest.mark.parametrize("b", [0.0, 0.5, 1.0])
-def test_the_exponent_of_a_power_law_is_found(b):
-    runs = frame(lambda d, M: (1.0 if d == "a" else 3.0) * (M / 64) ** b * 2, widths=(32, 64, 256))
-    found = shared_exponent(cases(runs), "num_features")
-    assert found.value == pytest.approx(b, abs=0.1)
-    assert found.groups == 2
-    assert found.low <= found.value <= found.high
-
-
-def test_groups_differ_in_the_variable_alone():
-    runs = frame(lambda d, M: 4.0, datasets=("a",), widths=(64, 128))
-    with pytest.raises(TstarError, match="'lr' alone"):
-        shared_exponent(cases(runs), "lr")
-
-
-def test_too_hot_is_half_way_down_to_chance():
-    runs = frame(lambda d, M: 4.0, datasets=("a",))
-    runs["test_accuracy"] = [0.9 if T <= 16 else 0.1 for T in runs.temperature]
-    assert too_hot(cases(runs)[0]) == pytest.approx(math.sqrt(16 * 32))
-    runs["test_accuracy"] = 0.9
-    assert too_hot(cases(runs)[0]) is None
+    assert [len(c.curve().matched().seeds) for c in cases(part)] == [1]
 
 
 def test_missing_values_of_an_export_are_none():
@@ -143,7 +121,7 @@ def test_missing_values_of_an_export_are_none():
     runs["weights"] = pd.array([pd.NA] * len(runs), dtype="string")
     (case,) = cases(runs)
     assert case.facts["weights"] is None
-    assert case.best == 4
+    assert case.curve().best == 4
 
 
 def test_rules_without_csg_fall_back_to_the_class_count():
@@ -168,4 +146,6 @@ def test_the_atlas_that_ships_has_what_an_analysis_needs():
     assert done["val_accuracy"].between(0, 1).all()
     found = cases(runs)
     assert {"image", "signal", "text"} <= {case.facts["domain"] for case in found}
-    assert all(case.temperatures[0] <= 0.5 and case.temperatures[-1] >= 8 for case in found)
+    assert all(
+        case.curve().temperatures[0] <= 0.5 and case.curve().temperatures[-1] >= 8 for case in found
+    )

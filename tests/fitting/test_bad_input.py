@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from research.synthetic import planted_runs
 from tstar import TstarError
 from tstar.fitting import cross_validate, fit, per_environment
-from tstar.fitting.synthetic import planted_runs
 
 QUICK = {"bootstrap": 0, "restarts": 1}
 

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 
 import tstar
+from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar import Coefficients
+from tstar.curves import grids, lines
 from tstar.fitting import Fit, fit
-from tstar.fitting.curves import curves
 from tstar.fitting.model import problem
-from tstar.fitting.runs import conditions
-from tstar.fitting.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar.formula.coefficients import get
 
 FINE = powers_of_two(16, largest=64.0)
@@ -68,15 +67,15 @@ def test_planted_coefficients_lie_in_the_intervals_with_noise(correction, varian
 def test_the_optimum_beats_every_neighbour_and_a_brute_force_search():
     runs = planted_runs("base", tasks=PAPER_TASKS[:2])
     result = fit(runs, "none", **QUICK)
-    found = conditions(runs, metric="val", norm="batch", method="fixed")
+    found = grids(runs, metric="val")
     best = math.inf
     for alpha in np.linspace(0, 2, 33):
         for beta in np.linspace(-20, 20, 41):
             regret = []
             for c in found:
-                means = [np.mean(v) for v in c.accuracies]
+                means = c.means("val")
                 T = min(max(alpha * math.sqrt(c.facts["num_features"]) + beta, 1.0), 512.0)
-                regret.append(max(means) - np.interp(T, c.temperatures, means))
+                regret.append(max(means) - np.interp(np.log(T), np.log(c.temperatures), means))
             best = min(best, float(np.mean(regret)))
     assert result.regret <= best + 1e-9
 
@@ -93,16 +92,13 @@ def test_the_fit_is_invariant_to_the_order_of_runs_and_reproducible():
 def test_runs_of_a_condition_leave_other_curves_alone():
     runs = planted_runs(seeds=2, noise=0.02, widths=(64, 256))
     more = runs.query("dataset == 'task0'").assign(seed=9, val_accuracy=0.5, temperature=3.0)
-    before = {str(c): c for c in conditions(runs, metric="val", norm="batch", method="fixed")}
-    after = {
-        str(c): c
-        for c in conditions(pd.concat([runs, more]), metric="val", norm="batch", method="fixed")
-    }
+    before = {str(c): c for c in grids(runs, metric="val")}
+    after = {str(c): c for c in grids(pd.concat([runs, more]), metric="val")}
     changed = {name for name in before if before[name] != after[name]}
     assert {before[name].facts["dataset"] for name in changed} == {"task0"}
     T = np.geomspace(1, 512, 100)
     for name in set(before) - changed:
-        old, new = curves([before[name]]), curves([after[name]])
+        old, new = lines([before[name]], "val"), lines([after[name]], "val")
         np.testing.assert_array_equal(old(T[:, None]), new(T[:, None]))
 
 
@@ -135,7 +131,7 @@ def test_the_record_drops_into_the_formula(tmp_path):
     for word in (
         "val accuracy",
         "mean over seeds",
-        "linear interpolation in T",
+        "linear interpolation in ln T",
         "restarts converged",
         "chance (1/K)",
     ):
@@ -170,7 +166,7 @@ def test_regret_is_to_the_best_grid_temperature():
         curve = means.loc[row["dataset"], row["num_features"]]
         assert row["best_accuracy"] == pytest.approx(curve.max())
         assert row["best_temperature"] == curve.idxmax()
-        at = np.interp(row["temperature"], curve.index, curve)
+        at = np.interp(np.log(row["temperature"]), np.log(curve.index), curve)
         assert row["regret"] == pytest.approx(curve.max() - at, abs=1e-12)
         assert row["regret_T1"] == pytest.approx(curve.max() - curve.loc[1.0])
     assert result.regret == pytest.approx(result.conditions["regret"].mean())
@@ -188,9 +184,9 @@ def test_the_clip_and_the_bounds_belong_to_the_set():
 
 def test_interpolation_in_ln_T_is_another_curve():
     runs = planted_runs(Coefficients("planted", 0.5, 1.3), grid=[1, 8, 64], widths=(64, 512))
-    found = conditions(runs, metric="val", norm="batch", method="fixed")
+    found = grids(runs, metric="val")
     T = np.full(len(found), 3.0)
-    linear, log = (curves(found, interpolation=kind)(T) for kind in ("T", "lnT"))
+    linear, log = (lines(found, "val", interpolation=kind)(T) for kind in ("T", "lnT"))
     assert (log > linear).any()
     assert fit(runs, "none", interpolation="lnT", **QUICK).interpolation == "lnT"
 
@@ -198,8 +194,8 @@ def test_interpolation_in_ln_T_is_another_curve():
 def test_flat_directions_cost_less_than_the_tolerance():
     runs = planted_runs("base", widths=WIDTHS)
     result = fit(runs, "none", **QUICK)
-    found = conditions(runs, metric="val", norm="batch", method="fixed")
-    task = problem(found, curves(found), "none")
+    found = grids(runs, metric="val")
+    task = problem(found, lines(found, "val"), "none")
     flattest, steepest = result.flat
     for flat in result.flat:
         for end in (flat.low, flat.high):

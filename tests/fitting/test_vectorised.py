@@ -5,23 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from research.synthetic import planted_runs, powers_of_two
+from tstar.curves import grids, lines
 from tstar.fitting import bootstrap
-from tstar.fitting.curves import curves
 from tstar.fitting.model import BOUNDS, problem
-from tstar.fitting.runs import conditions
 from tstar.fitting.search import restarted
-from tstar.fitting.synthetic import planted_runs, powers_of_two
 
 
 @pytest.fixture(scope="module")
 def found():
     runs = planted_runs(grid=powers_of_two(2, largest=64), seeds=2, noise=0.01)
-    return conditions(runs, metric="val", norm="batch", method="fixed")
+    return grids(runs, metric="val")
 
 
 @pytest.fixture(scope="module")
 def task(found):
-    return problem(found, curves(found), "csgcn")
+    return problem(found, lines(found, "val"), "csgcn")
 
 
 def plain_loss(found, theta):
@@ -29,10 +28,12 @@ def plain_loss(found, theta):
     alpha, beta, gamma, delta = theta
     total = 0.0
     for c in found:
-        means = [np.mean(values) for values in c.accuracies]
+        means = c.means("val")
         T = alpha * c.facts["num_features"] ** 0.5 + beta
         T += gamma * np.log(c.facts["csg"]) + delta * np.log(c.facts["num_classes"])
-        total += max(means) - np.interp(min(max(T, 1.0), 512.0), c.temperatures, means)
+        total += max(means) - np.interp(
+            np.log(min(max(T, 1.0), 512.0)), np.log(c.temperatures), means
+        )
     return total / len(found)
 
 
@@ -60,7 +61,7 @@ def test_batched_refits_are_as_good_as_scipy_s(found, task):
 
 def test_each_replicate_has_its_own_curves(found, task):
     rng = np.random.default_rng(0)
-    drawn = [bootstrap._redraw(found, task.curves, "mean", rng) for _ in range(3)]
+    drawn = [bootstrap._redraw(found, "val", task.curves, "mean", rng) for _ in range(3)]
     T = rng.uniform(1, 64, (3, 7, len(found)))
     got = bootstrap._accuracy(bootstrap._stack(drawn), T)
     for i, one in enumerate(drawn):
@@ -70,10 +71,12 @@ def test_each_replicate_has_its_own_curves(found, task):
 
 def test_one_seed_has_no_interval_over_seeds():
     runs = planted_runs(grid=powers_of_two(1, largest=64))
-    single = conditions(runs, metric="val", norm="batch", method="fixed")
-    task = problem(single, curves(single), "none")
+    single = grids(runs, metric="val")
+    task = problem(single, lines(single, "val"), "none")
     bounds = np.array([BOUNDS[name] for name in task.names])
-    made = bootstrap.intervals(single, task, np.array([0.5, 1.0]), bounds, replicates=2, seed=0)
+    made = bootstrap.intervals(
+        single, "val", task, np.array([0.5, 1.0]), bounds, replicates=2, seed=0
+    )
     assert [interval.over for interval in made] == ["conditions"]
 
 

@@ -119,11 +119,11 @@ def test_bad_budgets(budget, message):
 
 def test_the_shipped_numbers_are_those_of_the_shipped_atlas():
     pytest.importorskip("scipy")
+    from research.laws.candidates import LAWS
+    from research.laws.fitting import fit_law
     from tstar.evidence import atlas, cases
-    from tstar.evidence.candidates import LAWS
-    from tstar.evidence.laws import fit_law
 
-    c, a = (math.exp(v) for v in fit_law(LAWS["limit"], cases(atlas(), "batch")))
+    c, a = (math.exp(v) for v in fit_law(LAWS["limit"], [c.curve() for c in cases(atlas())]))
     budget = training_aware().budget
     assert budget is not None
     assert budget.sgd == pytest.approx(c, rel=0.05)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from research.synthetic import planted_runs
 from tstar import TstarError, paper, temperature
-from tstar.fitting.synthetic import planted_runs
 from tstar.paper.catalogue import METHODS, VARIANTS
 from tstar.paper.own_runs import dataset_name, mark, model_name, yours
 from tstar.paper.printing import render
@@ -99,7 +99,7 @@ def test_a_grid_is_interpolated_at_the_method_s_temperature_and_marked():
         for t, a in ((1.0, 0.2), (low, 0.6), (high, 0.4))
     ]
     frame = yours("datasets", pd.DataFrame(runs))
-    wanted = 60 - 20 * (T - low) / (high - low)
+    wanted = 60 - 20 * math.log(T / low) / math.log(high / low)
     assert cell(frame, "cn", "GTS") == pytest.approx(wanted)
     row = frame.index[(frame["scenario"] == "ResNet50 FT") & (frame["method"] == "cn")].item()
     assert (row, "GTS") in frame.attrs["interpolated"]

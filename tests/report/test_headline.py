@@ -5,51 +5,112 @@ import pytest
 
 from tstar import TstarError
 from tstar.report.headline import headline
-from tstar.report.records import load
+from tstar.report.records import advised, load
 
 TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
 
 
+def by_name(found):
+    return {gain.baseline: gain for gain in found.gains}
+
+
 def test_gain_and_regret_are_means_over_conditions(store):
     records = load(store)
-    gains, regrets = [], []
+    gains, over_bn, regrets = [], [], []
     for plain, bn in records.pairs():
-        means = [np.mean(values) for values in bn.condition.accuracies]
-        there = np.interp(bn.recommended, bn.temperatures, means)
-        gains.append(100 * (there - np.mean(plain.condition.accuracies[0])))
+        means = bn.curve.means()
+        there = np.interp(np.log(bn.recommended), np.log(bn.temperatures), means)
+        gains.append(100 * (there - plain.curve.means()[0]))
+        over_bn.append(100 * (there - means[0]))
         regrets.append(100 * (means[bn.best] - there))
     found = headline(records)
-    assert found.gain.value == pytest.approx(np.mean(gains))
+    plain, bn_one = by_name(found)["plain"], by_name(found)["bn_one"]
+    assert plain.gain.value == pytest.approx(np.mean(gains))
+    assert bn_one.gain.value == pytest.approx(np.mean(over_bn))
     assert found.regret.value == pytest.approx(np.mean(regrets))
-    assert found.better == sum(gain > 0 for gain in gains)
-    assert (found.conditions, found.compared, found.datasets) == (6, 6, 3)
-    assert (found.against, found.over) == ("without BN", "data sets")
-    assert found.gain.low <= found.gain.value <= found.gain.high
+    assert plain.better == sum(gain > 0 for gain in gains)
+    assert (found.conditions, plain.conditions, plain.datasets) == (6, 6, 3)
+    assert plain.gain.low <= plain.gain.value <= plain.gain.high
     assert headline(records) == found
+
+
+def test_the_report_s_and_evidence_s_regret_agree_on_one_store(store):
+    from tstar.curves import read
+    from tstar.evidence import cases, compare, scores
+
+    for variant in (None, "cn"):
+        rules = {"advised": lambda facts, v=variant: advised(facts, variant=v)}
+        table = scores(cases(read(store)), rules)
+        found = headline(load(store, variant=variant))
+        assert found.regret.value == pytest.approx(compare(table)["regret"].item())
+        assert by_name(found)["plain"].gain.value == pytest.approx(table["gain"].mean())
+        assert by_name(found)["bn_one"].gain.value == pytest.approx(table["gain_bn"].mean())
+
+
+def test_every_sentence_has_one_population(make_store):
+    """Plain was run in one of three tasks: the gain is over it alone, the regret over all."""
+
+    def change(rows):
+        return [row for row in rows if row[0].norm == "batch" or row[0].dataset == "easy"]
+
+    found = headline(load(make_store(widths=(64,), change=change)))
+    assert by_name(found)["plain"].conditions == 1
+    assert by_name(found)["bn_one"].conditions == found.conditions == 3
+    first, second, third = found.sentences[:3]
+    assert "In the one condition that ran both" in first
+    assert "better in 1 of 1" in first or "better in 0 of 1" in first
+    assert "In the 3 conditions" in second
+    assert "In all 3 conditions" in third
+
+
+def test_seeds_that_only_one_side_has_are_not_compared(make_store):
+    def change(rows):
+        kept = []
+        for spec, result in rows:
+            if spec.norm == "none" and spec.seed > 0:
+                continue
+            if spec.norm == "batch" and spec.seed > 0:
+                result["test_accuracy"] = 0.99  # would look like a gain
+            kept.append((spec, result))
+        return kept
+
+    store = make_store(tasks=TASKS[:1], widths=(64,), seeds=2, noise=0.0, change=change)
+    records = load(store)
+    sweep = records.with_norm("batch")[0]
+    one = sweep.curve.only([0])
+    want = 100 * (one.at(sweep.recommended) - sweep.condition.plain([0]))
+    assert by_name(headline(records))["plain"].gain.value == pytest.approx(want)
 
 
 def test_conditions_that_agree_leave_only_the_seeds(make_store):
     # One width and one task, copied: no spread between conditions; no noise: none between seeds.
     tasks = tuple((name, 2.0, 10) for name in "abc")
-    quiet = headline(load(make_store(tasks=tasks, widths=(64,), noise=0.0)))
-    assert quiet.gain.high - quiet.gain.low < 1e-9
+    quiet = headline(load(make_store(tasks=tasks, widths=(64,), noise=0.0))).gains[0].gain
+    assert quiet.high - quiet.low < 1e-9
     noisy = headline(load(make_store("noisy.db", tasks=tasks, widths=(64,), noise=0.02)))
-    assert noisy.gain.high - noisy.gain.low > 0.3
+    assert noisy.gains[0].gain.high - noisy.gains[0].gain.low > 0.3
 
 
-def test_without_plain_runs_it_compares_with_bn_at_t_1(make_store):
+def test_without_plain_runs_it_says_so(make_store):
     found = headline(load(make_store(tasks=TASKS[:1], widths=(64,), norms=("batch",), seeds=2)))
-    assert found.against == "with BN"
-    assert found.over == "conditions"
+    assert [gain.baseline for gain in found.gains] == ["bn_one"]
+    assert "Nothing can be said about the gain over the plain model" in found.sentence
     assert found.few
-    assert "means little" in found.method
+    assert "mean little" in found.method
 
 
 def test_without_t_1_nothing_is_said_about_a_gain(make_store):
     grid = (2.0, 4.0, 8.0)
     found = headline(load(make_store(tasks=TASKS[:1], widths=(64,), grid=grid, seeds=1)))
-    assert found.gain is None
-    assert "nothing can be said" in found.sentence
+    assert found.gains == ()
+    assert "Nothing can be said" in found.sentence
+
+
+def test_an_advised_t_outside_the_grid_is_told(make_store):
+    grid = (32.0, 64.0, 128.0)
+    found = headline(load(make_store(tasks=TASKS[:1], widths=(64,), grid=grid, seeds=1)))
+    assert found.extrapolated == 1
+    assert "outside the grid" in found.sentence
 
 
 def test_without_a_grid_there_is_no_headline(make_store):

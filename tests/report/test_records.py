@@ -81,10 +81,30 @@ def test_recommended_is_the_formula_of_the_facts(store):
     )
 
 
-def test_interpolation_is_linear_in_t(store):
+def test_by_default_the_advice_for_the_training_is_judged(store):
+    for sweep in load(store).with_norm("batch"):
+        facts = sweep.facts
+        told = {name: facts[name] for name in ("lr", "optimizer", "steps", "momentum")}
+        want = temperature(facts["num_features"], facts["num_classes"], variant="budget", **told)
+        assert sweep.recommended == pytest.approx(want)
+
+
+def test_an_unknown_scenario_is_named_with_its_run(make_store):
+    import sqlite3
+
+    path = make_store(tasks=TASKS[:1], widths=(64,), seeds=1)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET scenario = 'probe' WHERE rowid = 3")
+        (key,) = connection.execute("SELECT key FROM runs WHERE rowid = 3").fetchone()
+    connection.close()
+    with pytest.raises(TstarError, match=f"got 'probe' in run {key} of"):
+        load(path)
+
+
+def test_interpolation_is_linear_in_ln_t(store):
     sweep = load(store).sweeps[0]
     a, b = sweep.mean(2), sweep.mean(3)
-    assert sweep.at(5.0) == pytest.approx(a + (b - a) * (5 - 4) / (8 - 4))
+    assert sweep.at(5.0) == pytest.approx(a + (b - a) * math.log(5 / 4) / math.log(8 / 4))
     assert sweep.at(4.0) == pytest.approx(a)
 
 
@@ -108,19 +128,19 @@ def test_standard_error_needs_two_seeds(make_store):
 
 def test_standard_error_is_the_sample_s(store):
     sweep = load(store).sweeps[0]
-    x = sweep.condition.accuracies[1]
+    x = sweep.seen(1)
     mean = sum(x) / len(x)
     want = math.sqrt(sum((v - mean) ** 2 for v in x) / (len(x) - 1) / len(x))
     assert sweep.standard_error(1) == pytest.approx(want)
 
 
 def test_bad_input_is_refused(store, tmp_path):
-    with pytest.raises(TstarError, match="must exist"):
+    with pytest.raises(TstarError, match="does not exist"):
         load(tmp_path / "nothing.db")
     with pytest.raises(TstarError, match="metric 'loss'"):
         load(store, metric="loss")
-    with pytest.raises(TstarError, match="variant"):
+    with pytest.raises(TstarError, match=r"variant|coefficient"):
         load(store, variant="cns")
     Store(tmp_path / "empty.db", create=True).close()
-    with pytest.raises(TstarError, match="at least one run"):
+    with pytest.raises(TstarError, match="nothing to report"):
         load(tmp_path / "empty.db")

@@ -26,7 +26,9 @@ def fit(
     correction: Annotated[str, typer.Option(help="none, csg, cn or csgcn.")] = "csgcn",
     metric: Metric = "val",
     average: Annotated[str, typer.Option(help="Of the seeds: mean or median.")] = "mean",
-    interpolation: Annotated[str, typer.Option(help="Linear in T or in lnT.")] = "T",
+    interpolation: Annotated[
+        str, typer.Option(help="Linear in lnT, or in T as in the paper.")
+    ] = "lnT",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save the coefficients as JSON.")
     ] = None,
@@ -120,9 +122,9 @@ def paper(
     import tstar.paper as data
 
     if analysis or checks:
-        from tstar.paper.pages import pages
+        from tstar.paper.loading import page
 
-        typer.echo(pages()["analysis.md" if analysis else "discrepancies.md"])
+        typer.echo(page("analysis" if analysis else "discrepancies"))
         return
     if table is None:
         if as_json:

@@ -10,17 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tstar.errors import TstarError, require
-from tstar.evidence.cases import Array, Case, clusters
+from tstar.curves import Condition, Curve, conditions, judge
+from tstar.curves.resampling import weights
+from tstar.errors import TstarError, require, unknown
 from tstar.formula.rules import rule
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Array = NDArray[np.float64]
 Rule = Callable[[Mapping[str, Any]], float]
 TIE = 0.01  # accuracies that differ by at most a point are a tie
-_RESAMPLES = 2000
+LEAST_TEMPERATURES = 5
 
 
 def _named(name: str) -> Rule:
@@ -48,52 +51,70 @@ RULES: dict[str, Rule] = {
 }
 
 
-def scores(found: Sequence[Case], rules: Mapping[str, Rule] = RULES) -> pd.DataFrame:
-    """One row a condition and rule: its T, test accuracy there, at T = 1 and at the oracle's T.
+def cases(
+    runs: pd.DataFrame,
+    norm: str = "batch",
+    backbone: str = "as-is",
+    least: int = LEAST_TEMPERATURES,
+) -> list[Condition]:
+    """The conditions that have a grid of temperatures under this norm, some seed having all of it."""
+    found = []
+    for condition in conditions(runs):
+        curve = condition.curve(norm, backbone)
+        if curve is not None and len(curve.temperatures) >= least and curve.ran.all(axis=1).any():
+            found.append(condition)
+    return found
 
-    ``regret`` = oracle − rule and ``gain`` = rule − (T = 1), in points (hundredths of accuracy).
+
+def scores(
+    found: Sequence[Condition],
+    rules: Mapping[str, Rule] = RULES,
+    *,
+    norm: str = "batch",
+    backbone: str = "as-is",
+) -> pd.DataFrame:
+    """One row per condition and rule: its T, test accuracy there, and :class:`tstar.curves.Judged`'s
+    ``regret``, ``gain`` (over plain, NaN where plain was not run) and ``gain_bn`` (over BN, T = 1), in points.
     """
     pandas = require("pandas", "fit")
     rows = []
-    for number, case in enumerate(found):
-        one, oracle = case.at(1.0), case.at(case.best)
+    for number, condition in enumerate(found):
         for name, temperature in rules.items():
-            T = float(temperature(case.facts))
-            here = case.at(T)
-            rows.append(
-                {
-                    "condition": number,
-                    **{key: case.facts.get(key) for key in _SHOWN},
-                    "seeds": case.seeds,
-                    "rule": name,
-                    "temperature": T,
-                    "best_temperature": case.best,
-                    "accuracy": here,
-                    "accuracy_1": one,
-                    "accuracy_best": oracle,
-                    "regret": 100 * (oracle - here),
-                    "gain": 100 * (here - one),
-                }
+            judged = judge(
+                condition, float(temperature(condition.facts)), norm=norm, backbone=backbone
             )
-    return pandas.DataFrame(rows)
+            if judged is None:
+                raise TstarError(f"A condition has no runs with norm={norm!r}: {condition.facts}.")
+            shown = {key: condition.facts.get(key) for key in _SHOWN}
+            rows.append({"condition": number, **shown, "rule": name, **vars(judged)})
+    return pandas.DataFrame(rows).astype({"gain": float, "gain_bn": float})
 
 
 _SHOWN = (
-    *("dataset", "domain", "model", "num_features", "num_classes", "csg", "norm", "optimizer"),
-    *("lr", "steps", "scenario"),
+    *("dataset", "domain", "model", "num_features", "num_classes", "csg", "optimizer", "lr"),
+    *("weight_decay", "steps", "scenario"),
 )
 
 
-def compare(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """One row a rule: mean regret, the share of the oracle's gain over T = 1, wins, ties, losses.
+def compare(table: pd.DataFrame, over: str = "gain_bn", seed: int = 0) -> pd.DataFrame:
+    """One row per rule: mean regret, the share of the oracle's gain over a baseline, wins, ties, losses.
 
-    Intervals are 95 % bootstrap percentiles over data sets, then over the conditions of each: data
-    sets are what a new user brings. ``worst`` is the largest loss against T = 1 in points.
+    ``over`` is ``"gain"`` (over plain) or ``"gain_bn"`` (over BN, T = 1); conditions without that baseline are
+    left out for every rule alike. Intervals are 95 % bootstrap percentiles over data sets, then over the
+    conditions of each: data sets are what a new user brings. ``worst`` is the largest loss in points.
     """
+    if over not in ("gain", "gain_bn"):
+        raise unknown("baseline", over, ("gain", "gain_bn"))
+    table = table[table[over].notna()]
+    if table.empty:
+        raise TstarError(
+            "No condition has a run of this baseline, so that nothing can be compared."
+        )
     pandas = require("pandas", "fit")
     rng = np.random.default_rng(seed)
-    weights = _resamples(table.drop_duplicates("condition"), rng)
     wanted = sorted(set(table["condition"]))
+    places = table.drop_duplicates("condition").sort_values("condition")["dataset"]
+    counts = weights([*places.astype(str)], rng)
     edge = 100 * TIE + 1e-9  # a difference of exactly a point is a tie, whatever its rounding
     rows = []
     for name in dict.fromkeys(table["rule"]):
@@ -102,10 +123,10 @@ def compare(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
             raise TstarError(
                 f"Every rule must have each of the {len(wanted)} conditions once, but {name!r} has {len(mine)} rows."
             )
-        regret, gain = (mine[column].to_numpy(dtype=float) for column in ("regret", "gain"))
-        possible = regret + gain  # the oracle's gain over T = 1
-        low, high = np.quantile(_means(weights, regret), [0.025, 0.975])
-        shares = _shares(_means(weights, gain), _means(weights, possible))
+        regret, gain = (mine[column].to_numpy(dtype=float) for column in ("regret", over))
+        possible = regret + gain  # the oracle's gain over the baseline
+        low, high = np.quantile(_means(counts, regret), [0.025, 0.975])
+        shares = _shares(_means(counts, gain), _means(counts, possible))
         rows.append(
             {
                 "rule": name,
@@ -127,40 +148,29 @@ def compare(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return pandas.DataFrame(rows)
 
 
-def noise(found: Sequence[Case]) -> tuple[float, int]:
+def noise(found: Sequence[Curve]) -> tuple[float, int]:
     """The regret that noise alone gives, in points, and the number of conditions it comes from.
 
     The oracle of one half of the seeds, chosen on their validation accuracy, is scored on the other
     half's test accuracy against that half's own oracle; both ways, where there are two seeds or more.
     """
     lost = []
-    for case in found:
-        if case.seeds < 2:
+    for curve in (whole.matched() for whole in found):
+        half = len(curve.seeds) // 2
+        if not half:
             continue
-        half = case.seeds // 2
-        first, second = case.only([*range(half)]), case.only([*range(half, case.seeds)])
+        first, second = curve.only(curve.seeds[:half]), curve.only(curve.seeds[half:])
         for a, b in ((first, second), (second, first)):
             lost.append(100 * (b.at(b.best) - b.at(a.best)))
     return (float(np.mean(lost)) if lost else float("nan")), len(lost) // 2
 
 
-def _resamples(conditions: pd.DataFrame, rng: np.random.Generator) -> Array:
-    """(resamples, conditions) how often each condition counts, data sets drawn first."""
-    sets = clusters([*conditions.sort_values("condition")["dataset"].astype(str)])
-    weights = np.zeros((_RESAMPLES, len(conditions)))
-    for row in weights:
-        for place in rng.integers(len(sets), size=len(sets)):
-            members = sets[place]
-            np.add.at(row, rng.choice(members, size=len(members)), 1.0)
-    return weights
-
-
 def _shares(gain: Array, possible: Array) -> Array:
-    """gain / possible; NaN where nothing can be gained over T = 1."""
+    """gain / possible; NaN where nothing can be gained."""
     shares: Array = np.divide(gain, possible, out=np.full_like(gain, np.nan), where=possible > 0)
     return shares
 
 
-def _means(weights: Array, values: Array) -> Array:
-    means: Array = weights @ values / weights.sum(axis=1)
+def _means(counts: Array, values: Array) -> Array:
+    means: Array = counts @ values / counts.sum(axis=1)
     return means

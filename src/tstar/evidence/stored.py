@@ -1,4 +1,4 @@
-"""The atlas that ships with the package: one row a training run."""
+"""The atlas that ships with the package: one row per training run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ FILE = "atlas.parquet"
 # What an analysis needs; curves, claims and versions stay in the store that the atlas came from.
 COLUMNS = (
     *("dataset", "domain", "size", "num_train", "num_classes", "csg", "model", "num_features"),
-    *("norm", "method", "temperature", "optimizer", "lr", "momentum", "weight_decay", "schedule"),
-    *("epochs", "steps", "batch_size", "label_smoothing", "val_fraction", "scenario", "weights"),
+    *("norm", "backbone", "method", "temperature", "optimizer", "lr", "momentum", "weight_decay"),
+    *("schedule", "epochs", "steps", "batch_size", "label_smoothing", "val_fraction", "scenario"),
+    *("weights", "trunk_features", "depth", "classes", "train_samples", "label_noise", "data_seed"),
     *("seed", "val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "nll", "ece"),
     *("seconds", "status", "commit", "key"),
 )

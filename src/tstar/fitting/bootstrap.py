@@ -16,10 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.curves.conditions import Average, Curve
+from tstar.curves.lines import Lines, lines
+from tstar.curves.reading import Metric
 from tstar.errors import TstarError
-from tstar.fitting.curves import Average, Curves, curves
 from tstar.fitting.model import Problem
-from tstar.fitting.runs import Condition
 
 Array = NDArray[np.float64]
 Over = Literal["seeds", "conditions"]
@@ -40,7 +41,8 @@ class Interval:
 
 
 def intervals(
-    conditions: Sequence[Condition],
+    curves: Sequence[Curve],
+    metric: Metric,
     problem: Problem,
     theta: Array,
     bounds: Array,
@@ -62,8 +64,8 @@ def intervals(
         raise TstarError(f"0 < level < 1 must hold, got level={level}.")
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
     found: list[tuple[Over, Array]] = []
-    if any(len(values) > 1 for c in conditions for values in c.accuracies):
-        drawn = [_redraw(conditions, problem.curves, average, rng) for _ in range(replicates)]
+    if any((curve.ran.sum(axis=0) > 1).any() for curve in curves):
+        drawn = [_redraw(curves, metric, problem.curves, average, rng) for _ in range(replicates)]
         weights = np.tile(problem.weights, (replicates, 1))
         found.append(("seeds", _refit(problem, _stack(drawn), weights, theta, bounds, rng)))
     weights = np.stack([_weights(problem, rng) for _ in range(replicates)])
@@ -87,21 +89,25 @@ def intervals(
 
 
 def _redraw(
-    conditions: Sequence[Condition], like: Curves, average: Average, rng: np.random.Generator
-) -> Curves:
-    """Curves through averages of accuracies drawn again with replacement."""
-    reduce = np.mean if average == "mean" else np.median
+    curves: Sequence[Curve],
+    metric: Metric,
+    like: Lines,
+    average: Average,
+    rng: np.random.Generator,
+) -> Lines:
+    """Lines through averages of accuracies drawn again with replacement, T by T."""
+    reduce = np.nanmean if average == "mean" else np.nanmedian
     observed = []
-    for c in conditions:
-        drawn = np.empty(len(c.accuracies))
-        counts = np.array([len(values) for values in c.accuracies])
-        for n in np.unique(counts):  # one array for all temperatures with n seeds
-            here = np.flatnonzero(counts == n)
-            values = np.array([c.accuracies[i] for i in here])
-            again = np.take_along_axis(values, rng.integers(0, n, values.shape), axis=1)
-            drawn[here] = reduce(again, axis=1)
-        observed.append(drawn)
-    return curves(conditions, average, like.interpolation, observed)
+    for curve in curves:
+        count = curve.ran.sum(axis=0)
+        places = np.argsort(~curve.ran, axis=0, kind="stable")  # the seeds that were run, first
+        picks = (rng.random(curve.ran.shape) * count).astype(int)
+        drawn = np.take_along_axis(
+            curve.values(metric), np.take_along_axis(places, picks, axis=0), axis=0
+        )
+        drawn[np.arange(len(drawn))[:, None] >= count] = np.nan
+        observed.append(reduce(drawn, axis=0))
+    return lines(curves, metric, average, like.interpolation, observed)
 
 
 def _weights(problem: Problem, rng: np.random.Generator) -> Array:
@@ -121,21 +127,21 @@ def _weights(problem: Problem, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class _Stack:
-    """Curves of all replicates on shared nodes: arrays with a leading axis."""
+    """Lines of all replicates on shared nodes: arrays with a leading axis."""
 
-    one: Curves
+    one: Lines
     intercept: Array
     slope: Array
 
 
-def _stack(drawn: Sequence[Curves]) -> _Stack:
+def _stack(drawn: Sequence[Lines]) -> _Stack:
     return _Stack(
         drawn[0], np.stack([c.intercept for c in drawn]), np.stack([c.slope for c in drawn])
     )
 
 
 def _accuracy(stack: _Stack, temperatures: Array) -> Array:
-    """As ``Curves.__call__``, for (replicates, candidates, n) with a curve of each replicate's own."""
+    """As ``Lines.__call__``, for (replicates, candidates, n) with a curve of each replicate's own."""
     replicates, n, segments = stack.slope.shape
     x = np.log(temperatures) if stack.one.interpolation == "lnT" else temperatures
     offset = np.arange(replicates * n).reshape(replicates, 1, n) * segments

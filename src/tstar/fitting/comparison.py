@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tstar.curves.conditions import Average, Curve, grids
+from tstar.curves.lines import Interpolation
+from tstar.curves.reading import Metric, read
 from tstar.errors import TstarError, require
-from tstar.fitting.curves import Average, Interpolation
-from tstar.fitting.environments import cross_validate, folds, judge, refit
-from tstar.fitting.fitter import usable_conditions
+from tstar.fitting.environments import How, folds, judge, refit
+from tstar.fitting.fitter import usable_curves
 from tstar.fitting.model import Form, coefficient_names
-from tstar.fitting.runs import Metric, conditions, read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +33,7 @@ def correction_table(
     *,
     metric: Metric = "val",
     average: Average = "mean",
-    interpolation: Interpolation = "T",
+    interpolation: Interpolation = "lnT",
     restarts: int = 3,
     seed: int = 0,
     skip: bool = False,
@@ -41,11 +44,12 @@ def correction_table(
     that the runs cannot identify has missing values, and ``attrs["notes"]`` says why.
     """
     pd = require("pandas", "fit")
-    frame = read(runs)
-    found, _ = usable_conditions(
-        conditions(frame, metric=metric, norm="batch", method="fixed"), skip=skip
-    )
-    places = sorted({str(c.facts["dataset"]) for c in found}, key=lambda name: _order(found, name))
+    how = How(metric, average, interpolation, restarts, seed)
+    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
+    places: dict[str, list[Curve]] = {}
+    for curve in found:
+        places.setdefault(str(curve.facts["dataset"]), []).append(curve)
+    places = dict(sorted(places.items(), key=lambda item: _order(item[1], item[0])))
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for optimisation in ("CO", "GO"):
@@ -53,41 +57,22 @@ def correction_table(
             row: dict[str, Any] = {"correction": variant, "optimisation": optimisation}
             try:
                 if optimisation == "CO":
-                    folds = cross_validate(
-                        frame,
-                        variant,
-                        metric=metric,
-                        average=average,
-                        interpolation=interpolation,
-                        restarts=restarts,
-                        seed=seed,
-                        skip=skip,
-                    )
-                    scores = dict(zip(folds["dataset"], folds["accuracy"], strict=True))
-                else:
-                    theta = refit(list(found), variant, average, interpolation, restarts, seed)[
-                        "theta"
-                    ]
-                    scores = {
-                        place: judge(
-                            [c for c in found if str(c.facts["dataset"]) == place],
-                            variant,
-                            theta,
-                            average,
-                            interpolation,
-                        )["accuracy"]
-                        for place in places
+                    thetas = {
+                        str(held[0].facts["dataset"]): theta
+                        for held, theta in folds(found, variant, how)
                     }
-                row |= {place: 100 * scores[place] for place in places}
+                else:
+                    thetas = dict.fromkeys(places, refit(found, variant, how)[0])
+                row |= {
+                    place: 100 * judge(members, variant, thetas[place], how)["accuracy"]
+                    for place, members in places.items()
+                }
             except TstarError as error:
                 notes.append(f"{variant} ({optimisation}): {error}")
             rows.append(row)
     table = pd.DataFrame(rows).reindex(columns=["correction", "optimisation", *places])
-    if table[places].isna().all(axis=None):
-        raise TstarError("No correction could be fitted:\n" + "\n".join(notes))
-    table["avg"] = table[places].mean(axis=1, skipna=False)
-    table.attrs["notes"] = notes
-    return table
+    table["avg"] = table[[*places]].mean(axis=1, skipna=False)
+    return _noted(table, "avg", notes)
 
 
 def coefficient_table(
@@ -95,31 +80,26 @@ def coefficient_table(
     *,
     metric: Metric = "val",
     average: Average = "mean",
-    interpolation: Interpolation = "T",
+    interpolation: Interpolation = "lnT",
     restarts: int = 3,
     seed: int = 0,
     skip: bool = False,
 ) -> pd.DataFrame:
     """The four sets by global optimisation: the paper's final coefficient table, plus the regret."""
     pd = require("pandas", "fit")
-    every = conditions(read(runs), metric=metric, norm="batch", method="fixed")
-    found, _ = usable_conditions(every, skip=skip)
+    how = How(metric, average, interpolation, restarts, seed)
+    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
     rows, notes = [], []
     for variant in _VARIANTS:
         row: dict[str, Any] = {"variant": variant}
         try:
-            result = refit(list(found), variant, average, interpolation, restarts, seed)
-            row |= dict(zip(coefficient_names(variant), result["theta"], strict=True))
-            row["regret"] = result["regret"]
+            theta, row["regret"], _ = refit(found, variant, how)
+            row |= dict(zip(coefficient_names(variant), theta, strict=True))
         except TstarError as error:
             notes.append(f"{variant}: {error}")
         rows.append(row)
     columns = ["variant", "alpha", "beta", "gamma", "delta", "regret"]
-    table = pd.DataFrame(rows).reindex(columns=columns)
-    if table["alpha"].isna().all():
-        raise TstarError("No correction could be fitted:\n" + "\n".join(notes))
-    table.attrs["notes"] = notes
-    return table
+    return _noted(pd.DataFrame(rows).reindex(columns=columns), "alpha", notes)
 
 
 def alternatives(
@@ -140,21 +120,27 @@ def alternatives(
     yardsticks.
     """
     pd = require("pandas", "fit")
-    every = conditions(read(runs), metric=metric, norm="batch", method="fixed")
-    found, _ = usable_conditions(every, skip=skip)
+    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
     rows = []
     for label, form, interpolation in _FORMS:
+        how = How(metric, average, interpolation, restarts, seed, form)
         total = dict.fromkeys(_YARDSTICKS, 0.0)
-        for held, theta in folds(found, correction, average, interpolation, restarts, seed, form):
+        for held, theta in folds(found, correction, how):
             for column, yardstick in _YARDSTICKS.items():
-                score = judge(held, correction, theta, average, yardstick, form)["regret"]
-                total[column] += score * len(held) / len(found)
+                score = judge(held, correction, theta, replace(how, interpolation=yardstick))
+                total[column] += score["regret"] * len(held) / len(found)
         rows.append({"fit": label, **total})
     return pd.DataFrame(rows)
 
 
-def _order(found: Any, name: str) -> tuple[float, str]:
+def _noted(table: pd.DataFrame, column: str, notes: list[str]) -> pd.DataFrame:
+    if table[column].isna().all():
+        raise TstarError("No correction could be fitted:\n" + "\n".join(notes))
+    table.attrs["notes"] = notes
+    return table
+
+
+def _order(members: Sequence[Curve], name: str) -> tuple[float, str]:
     """Data sets by csg, as the paper prints them; those without one come last."""
-    values = [c.facts.get("csg") for c in found if str(c.facts["dataset"]) == name]
-    known = [float(value) for value in values if value is not None]
+    known = [float(c.facts["csg"]) for c in members if c.facts.get("csg") is not None]
     return (min(known) if known else float("inf"), name)

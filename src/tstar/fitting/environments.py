@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tstar.curves.conditions import Average, Curve, grids
+from tstar.curves.lines import Interpolation, lines
+from tstar.curves.reading import Metric, read
 from tstar.errors import TstarError, require
-from tstar.fitting.curves import Average, Interpolation, curves
-from tstar.fitting.fitter import usable_conditions
+from tstar.fitting.fitter import usable_curves
 from tstar.fitting.model import POWER_BOUNDS, Form, coefficient_names, problem
-from tstar.fitting.runs import Condition, Metric, conditions, read
 from tstar.fitting.search import box, restarted
 
 if TYPE_CHECKING:
@@ -21,12 +23,24 @@ if TYPE_CHECKING:
 _NORMS = {"": "none", "_bn": "batch"}
 
 
+@dataclass(frozen=True)
+class How:
+    """How every fit of a table is made."""
+
+    metric: Metric = "val"
+    average: Average = "mean"
+    interpolation: Interpolation = "lnT"
+    restarts: int = 3
+    seed: int = 0
+    form: Form = "sum"
+
+
 def per_environment(
     runs: pd.DataFrame | str | os.PathLike[str],
     *,
     metric: Metric = "val",
     average: Average = "mean",
-    interpolation: Interpolation = "T",
+    interpolation: Interpolation = "lnT",
     restarts: int = 3,
     seed: int = 0,
     skip: bool = False,
@@ -34,40 +48,37 @@ def per_environment(
     """α and β of each model × data set, without and with BN: the paper's first coefficient table.
 
     Accuracies are in %, at the fitted T, mean over M. The last rows are Avg. and S.D., the
-    population one as in the paper. What was not run is missing.
+    population one as in the paper, missing where there is a single environment. What was not run is missing.
     """
     pd = require("pandas", "fit")
-    frame = read(runs)
+    frame, how = read(runs), How(metric, average, interpolation, restarts, seed)
     table: dict[tuple[str, str], dict[str, float]] = {}
     for suffix, norm in _NORMS.items():
-        if "norm" in frame.columns and not (frame["norm"] == norm).any():
+        known = "norm" in frame.columns
+        if (known and not (frame["norm"] == norm).any()) or (not known and norm == "none"):
             continue
-        if "norm" not in frame.columns and norm == "none":
-            continue
-        found, _ = usable_conditions(
-            conditions(frame, metric=metric, norm=norm, method="fixed"), skip=skip
-        )
+        found, _ = usable_curves(grids(frame, metric=metric, norm=norm), skip=skip)
         for place in sorted({_environment(c) for c in found}):
             members = [c for c in found if _environment(c) == place]
             try:
-                result = refit(members, "none", average, interpolation, restarts, seed)
+                theta, _, accuracy = refit(members, "none", how)
             except TstarError as error:
                 raise TstarError(f"{' · '.join(place)} (norm={norm}): {error}") from error
             row = table.setdefault(place, {})
-            row[f"alpha{suffix}"], row[f"beta{suffix}"] = result["theta"]
-            row[f"accuracy{suffix}"] = 100 * result["accuracy"]
+            row[f"alpha{suffix}"], row[f"beta{suffix}"] = theta
+            row[f"accuracy{suffix}"] = 100 * accuracy
     if not table:
-        raise TstarError(
-            f"Runs with norm 'none' or 'batch' must be there, got {len(frame)} others."
-        )
+        raise TstarError(f"No runs with norm 'none' or 'batch' found among {len(frame)}.")
     columns = [f"{name}{suffix}" for suffix in _NORMS for name in ("alpha", "beta", "accuracy")]
     rows = pd.DataFrame.from_records(list(table.values())).reindex(columns=columns)
     rows["gain"] = rows["accuracy_bn"] - rows["accuracy"]
     rows.insert(0, "dataset", [place[0] for place in table])
     rows.insert(1, "model", [place[1] for place in table])
+    numbers = rows[[*columns, "gain"]]
+    spread = numbers.std(ddof=0).where(numbers.count() > 1)  # of one number there is none
     last = [
-        {"dataset": "", "model": "Avg.", **rows[[*columns, "gain"]].mean()},
-        {"dataset": "", "model": "S.D.", **rows[[*columns, "gain"]].std(ddof=0)},
+        {"dataset": "", "model": "Avg.", **numbers.mean()},
+        {"dataset": "", "model": "S.D.", **spread},
     ]
     return pd.concat([rows, pd.DataFrame(last)], ignore_index=True)
 
@@ -78,7 +89,7 @@ def cross_validate(
     *,
     metric: Metric = "val",
     average: Average = "mean",
-    interpolation: Interpolation = "T",
+    interpolation: Interpolation = "lnT",
     norm: str | None = "batch",
     method: str | None = "fixed",
     restarts: int = 3,
@@ -87,15 +98,16 @@ def cross_validate(
 ) -> pd.DataFrame:
     """Leave one data set out (the paper's CO): coefficients from the others, judged on the one left out.
 
-    One row a data set: its csg and class count where they are known, the number of conditions, the
+    One row for each data set: its csg and class count where they are known, the number of conditions, the
     coefficients that the other data sets gave, and at their T the mean accuracy and regret on this
     one (fractions).
     """
     pd = require("pandas", "fit")
-    every = conditions(read(runs), metric=metric, norm=norm, method=method)
-    found, _ = usable_conditions(every, skip=skip)
+    how = How(metric, average, interpolation, restarts, seed)
+    every = grids(read(runs), metric=metric, norm=norm, method=method)
+    found, _ = usable_curves(every, skip=skip)
     rows = []
-    for held, theta in folds(found, correction, average, interpolation, restarts, seed):
+    for held, theta in folds(found, correction, how):
         rows.append(
             {
                 "dataset": str(held[0].facts["dataset"]),
@@ -103,81 +115,61 @@ def cross_validate(
                 "num_classes": _common(held, "num_classes"),
                 "conditions": len(held),
                 **dict(zip(coefficient_names(correction), theta, strict=True)),
-                **judge(held, correction, theta, average, interpolation),
+                **judge(held, correction, theta, how),
             }
         )
     return pd.DataFrame(rows)
 
 
 def folds(
-    found: Sequence[Condition],
-    correction: str,
-    average: Average,
-    interpolation: Interpolation,
-    restarts: int,
-    seed: int,
-    form: Form = "sum",
-) -> Iterator[tuple[list[Condition], tuple[float, ...]]]:
+    found: Sequence[Curve], correction: str, how: How
+) -> Iterator[tuple[list[Curve], tuple[float, ...]]]:
     """For each data set: its conditions, and the coefficients fitted without them."""
     names = sorted({str(c.facts["dataset"]) for c in found})
     if len(names) < 2:
         raise TstarError(
-            f"Cross-validation must have at least two data sets, got {', '.join(names)}; add runs of another."
+            f"Cross-validation needs at least two data sets, got {', '.join(names)}; add runs of another."
         )
     for left in names:
         others = [c for c in found if str(c.facts["dataset"]) != left]
         try:
-            result = refit(others, correction, average, interpolation, restarts, seed, form)
+            theta, _, _ = refit(others, correction, how)
         except TstarError as error:
             raise TstarError(f"With {left!r} left out: {error}") from error
-        yield [c for c in found if str(c.facts["dataset"]) == left], result["theta"]
+        yield [c for c in found if str(c.facts["dataset"]) == left], theta
 
 
 def refit(
-    members: list[Condition],
-    correction: str,
-    average: Average,
-    interpolation: Interpolation,
-    restarts: int,
-    seed: int,
-    form: Form = "sum",
-) -> dict[str, Any]:
-    """θ, mean accuracy and mean regret of a bare fit, without intervals."""
-    task = problem(members, curves(members, average, interpolation), correction, form=form)
-    bounds = box(None) if form == "sum" else POWER_BOUNDS
-    best = restarted(task, bounds, seed, restarts)[0]
-    return {
-        "theta": best.theta,
-        "regret": best.regret,
-        "accuracy": float(task.curves.best.mean()) - best.regret,
-    }
+    members: Sequence[Curve], correction: str, how: How
+) -> tuple[tuple[float, ...], float, float]:
+    """θ, mean regret and mean accuracy of a bare fit, without intervals."""
+    curves = lines(members, how.metric, how.average, how.interpolation)
+    task = problem(members, curves, correction, form=how.form)
+    bounds = box(None) if how.form == "sum" else POWER_BOUNDS
+    best = restarted(task, bounds, how.seed, how.restarts)[0]
+    return best.theta, best.regret, float(curves.best.mean()) - best.regret
 
 
 def judge(
-    held: list[Condition],
-    correction: str,
-    theta: tuple[float, ...],
-    average: Average,
-    interpolation: Interpolation,
-    form: Form = "sum",
+    held: Sequence[Curve], correction: str, theta: tuple[float, ...], how: How
 ) -> dict[str, float]:
     """Mean accuracy and regret of coefficients on conditions that they were not fitted to."""
-    lines = curves(held, average, interpolation)
-    task = problem(held, lines, correction, form=form, check=False)
+    curves = lines(held, how.metric, how.average, how.interpolation)
+    task = problem(held, curves, correction, form=how.form, check=False)
     at = np.array(theta)
     regret = float(task.loss(at))
     return {
-        "accuracy": float(lines.best.mean()) - regret,
+        "accuracy": float(curves.best.mean()) - regret,
         "regret": regret,
         "temperature": float(task.temperatures(at).mean()),
     }
 
 
-def _environment(condition: Condition) -> tuple[str, str]:
-    return str(condition.facts["dataset"]), str(condition.facts.get("model") or "")
+def _environment(curve: Curve) -> tuple[str, str]:
+    return str(curve.facts["dataset"]), str(curve.facts.get("model") or "")
 
 
-def _common(members: list[Condition], name: str) -> float:
+def _common(members: Sequence[Curve], name: str) -> float:
     """The value that all members share, or NaN."""
-    values = {float(c.facts[name]) for c in members if c.facts.get(name) is not None}
-    return values.pop() if len(values) == 1 else float("nan")
+    values: set[Any] = {c.facts[name] for c in members if c.facts.get(name) is not None}
+    return float(values.pop()) if len(values) == 1 else float("nan")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.curves.conditions import Average, Curve, grids, listed
+from tstar.curves.lines import Interpolation, lines
+from tstar.curves.reading import FACTS, FOLLOW, Metric, read
 from tstar.errors import TstarError, require
 from tstar.fitting.bootstrap import intervals
-from tstar.fitting.curves import Average, Interpolation, averages, curves
 from tstar.fitting.flatness import flat_directions
 from tstar.fitting.model import Problem, problem
 from tstar.fitting.record import SYMBOLS, Fit
-from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, listed, read
 from tstar.fitting.search import Restart, box, restarted
 from tstar.formula.coefficients import Coefficients, Provenance, Scope, get
 
@@ -32,7 +33,7 @@ def fit(
     *,
     metric: Metric = "val",
     average: Average = "mean",
-    interpolation: Interpolation = "T",
+    interpolation: Interpolation = "lnT",
     bounds: Mapping[str, tuple[float, float]] | None = None,
     minimum: float = 1.0,
     maximum: float = 512.0,
@@ -53,11 +54,11 @@ def fit(
     coefficients are biased towards the nodes; the fitted T stays within a grid step.
 
     Args:
-        runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row a run.
+        runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
         correction: ``"none"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
         metric: ``"val"``, or ``"test"`` as in the paper.
         average: of the seeds; the paper interpolates means, and reports medians elsewhere.
-        interpolation: linear in ``"T"`` as in the paper, or in ``"lnT"``.
+        interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
         bounds: of the search, over the defaults α [0, 10], β [−100, 100], γ and δ [−20, 20].
         minimum, maximum: the clip; they become part of the set.
         norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
@@ -67,11 +68,11 @@ def fit(
         skip: leave out conditions that cannot be used, and name them, instead of raising.
         name: of the coefficient set.
     """
-    every = conditions(read(runs), metric=metric, norm=norm, method=method)
-    usable, left_out = usable_conditions(every, skip=skip)
+    every = grids(read(runs), metric=metric, norm=norm, method=method)
+    usable, left_out = usable_curves(every, skip=skip)
     limits = box(bounds)
-    lines = curves(usable, average, interpolation)
-    task = problem(usable, lines, correction, minimum=minimum, maximum=maximum)
+    curves = lines(usable, metric, average, interpolation)
+    task = problem(usable, curves, correction, minimum=minimum, maximum=maximum)
     found = restarted(task, limits, seed, restarts)
     theta = np.array(found[0].theta)
     edges = np.array([limits[coefficient] for coefficient in task.names])
@@ -85,9 +86,11 @@ def fit(
         maximum=float(maximum),
         provenance=_provenance(usable, source, metric, norm),
     )
-    frame = condition_table(usable, task, theta, average)
+    frame = condition_table(usable, task, theta, metric, average)
     bands = (
-        intervals(usable, task, theta, edges, replicates=bootstrap, seed=seed, average=average)
+        intervals(
+            usable, metric, task, theta, edges, replicates=bootstrap, seed=seed, average=average
+        )
         if bootstrap
         else ()
     )
@@ -114,9 +117,9 @@ def fit(
     )
 
 
-def usable_conditions(
-    every: Sequence[Condition], *, skip: bool
-) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
+def usable_curves(
+    every: Sequence[Curve], *, skip: bool
+) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
     """The conditions that can carry a curve; the others are named in an error, or left out."""
     few = [c for c in every if len(c.temperatures) < LEAST_TEMPERATURES]
     dead = [c for c in every if c.diverged == c.runs and c not in few]
@@ -144,7 +147,7 @@ def usable_conditions(
 
 
 def condition_table(
-    usable: Sequence[Condition], task: Problem, theta: Array, average: Average
+    usable: Sequence[Curve], task: Problem, theta: Array, metric: Metric, average: Average
 ) -> pd.DataFrame:
     """One row a condition: fitted T and its regret, next to the best grid T and to T = 1."""
     pd = require("pandas", "fit")
@@ -153,7 +156,7 @@ def condition_table(
     at_one = task.curves(np.ones(len(usable)))
     rows = []
     for i, c in enumerate(usable):
-        peak = int(np.argmax(averages(c, average)))
+        peak = int(np.argmax(c.means(metric, average)))
         rows.append(
             {
                 **c.facts,
@@ -180,7 +183,7 @@ def _paper_regret(task: Problem, variant: str) -> dict[str, float]:
 
 
 def _flags(
-    usable: Sequence[Condition],
+    usable: Sequence[Curve],
     task: Problem,
     theta: Array,
     edges: Array,
@@ -215,7 +218,7 @@ def _flags(
 
 
 def _source(
-    usable: Sequence[Condition],
+    usable: Sequence[Curve],
     found: Sequence[Restart],
     metric: str,
     average: str,
@@ -232,9 +235,7 @@ def _source(
     )
 
 
-def _provenance(
-    usable: Sequence[Condition], source: str, metric: str, norm: str | None
-) -> Provenance:
+def _provenance(usable: Sequence[Curve], source: str, metric: str, norm: str | None) -> Provenance:
     """Ranges and settings of the runs behind a set; a setting with several values is a list."""
     spans = {
         name: (float(min(values)), float(max(values)))
@@ -242,7 +243,7 @@ def _provenance(
         if (values := _values(usable, name))
     }
     hidden = ("dataset", "model", "num_train", "method", "options")
-    settings = [name for name in CONDITION if name not in (*spans, *hidden)]
+    settings = [name for name in ("norm", *FOLLOW, *FACTS) if name not in (*spans, *hidden)]
     training: dict[str, Any] = {"metric": metric, **({"norm": norm} if norm else {})}
     for name in settings:
         if values := _values(usable, name):
@@ -253,5 +254,5 @@ def _provenance(
     return Provenance(source=source, fitted=Scope(**spans, note=note), training=training)
 
 
-def _values(usable: Sequence[Condition], name: str) -> list[Any]:
+def _values(usable: Sequence[Curve], name: str) -> list[Any]:
     return sorted({c.facts[name] for c in usable if c.facts.get(name) is not None})

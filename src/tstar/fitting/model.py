@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.curves.conditions import Curve, listed
+from tstar.curves.lines import Lines
 from tstar.errors import TstarError, unknown
-from tstar.fitting.curves import Curves
-from tstar.fitting.runs import Condition, listed
 
 Array = NDArray[np.float64]
 CORRECTIONS = {
@@ -54,7 +54,7 @@ class Problem:
     place of sqrt(M): a product of powers of M, csg and K.
     """
 
-    curves: Curves
+    curves: Lines
     design: Array
     names: tuple[str, ...]
     minimum: float
@@ -93,7 +93,7 @@ def coefficient_names(correction: str) -> tuple[str, ...]:
 
 
 def design_matrix(
-    conditions: Sequence[Condition],
+    conditions: Sequence[Curve],
     names: Sequence[str],
     form: Form = "sum",
     *,
@@ -118,8 +118,8 @@ def design_matrix(
 
 
 def problem(
-    conditions: Sequence[Condition],
-    curves: Curves,
+    conditions: Sequence[Curve],
+    curves: Lines,
     correction: str,
     *,
     minimum: float = 1.0,
@@ -147,7 +147,7 @@ def problem(
     )
 
 
-def _quantity(conditions: Sequence[Condition], name: str) -> Array:
+def _quantity(conditions: Sequence[Curve], name: str) -> Array:
     """The column of M, csg or K, or an error that lists the conditions without it."""
     missing = [c for c in conditions if c.facts.get(name) is None]
     if missing:
@@ -160,12 +160,12 @@ def _quantity(conditions: Sequence[Condition], name: str) -> Array:
     bad = [c for c, value in zip(conditions, values, strict=True) if not 0 < value < math.inf]
     if bad:
         raise TstarError(
-            f"{name} > 0 must hold in every condition; leave out or mend these:\n{listed(bad)}"
+            f"{name} > 0 must hold in every condition; fix or remove these:\n{listed(bad)}"
         )
     return values
 
 
-def _require_rank(matrix: Array, conditions: Sequence[Condition], names: Sequence[str]) -> None:
+def _require_rank(matrix: Array, conditions: Sequence[Curve], names: Sequence[str]) -> None:
     """Coefficients whose inputs do not vary on their own cannot be told apart: say which."""
     scaled = matrix / np.linalg.norm(matrix, axis=0)
     if np.linalg.matrix_rank(scaled, tol=1e-6) == len(names):

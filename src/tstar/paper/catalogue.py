@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tstar.errors import unknown
@@ -143,3 +145,14 @@ def spec(name: str) -> Spec:
         return SPECS[name]
     except KeyError:
         raise unknown("table of the paper", name, SPECS) from None
+
+
+def expected_marks(values: Sequence[float]) -> list[str]:
+    """Best and second best of a column, ties sharing a mark; missing values get none.
+
+    >>> expected_marks([98.4, 98.6, 98.4, 98.1])
+    ['second', 'best', 'second', '']
+    """
+    levels = sorted({value for value in values if not math.isnan(value)}, reverse=True)
+    names = dict(zip(levels, ("best", "second"), strict=False))
+    return [names.get(value, "") for value in values]

@@ -61,6 +61,11 @@ def printed(name: str) -> pd.DataFrame:
     return pd.DataFrame([[strip(cell)[0] for cell in row] for row in rows], columns=list(header))
 
 
+def page(name: str) -> str:
+    """A page about the tables: ``"analysis"`` or ``"discrepancies"`` (made by ``research.paper.analysis``)."""
+    return (_FOLDER.parent / f"{name}.md").read_text(encoding="utf-8")
+
+
 def strip(cell: str) -> tuple[str, str]:
     """A cell's text and its mark."""
     if cell.startswith("**") and cell.endswith("**") and len(cell) > 4:

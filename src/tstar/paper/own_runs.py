@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from tstar.curves import Curve, grids, read
+from tstar.curves.reading import Metric
 from tstar.errors import TstarError, require, unknown
 from tstar.fitting.comparison import coefficient_table, correction_table
-from tstar.fitting.curves import averages, curves
 from tstar.fitting.environments import per_environment
-from tstar.fitting.runs import Condition, Metric, conditions, read
 from tstar.formula.equation import temperature
-from tstar.paper.catalogue import METHODS, VARIANTS, Spec, spec
+from tstar.paper.catalogue import METHODS, VARIANTS, Spec, expected_marks, spec
 from tstar.paper.loading import table
 from tstar.paper.longform import BLOCKS
-from tstar.paper.recomputed import expected_marks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,10 +156,10 @@ def _fixed(kind: Spec, runs: pd.DataFrame, metric: Metric) -> Iterator[dict[str,
             here = here[here["status"].isin(("done", "diverged"))]
         if here.empty:
             continue
-        for condition in conditions(here, metric=metric, norm=None, method=None):
+        for condition in grids(here, metric=metric, norm=None, method=None):
             place = _place(kind, condition.facts)
             for method, T in _targets(norm, condition.facts) if place else ():
-                found = _at(condition, T)
+                found = _at(condition, T, metric)
                 if found is not None:
                     accuracy, guess = found
                     yield {
@@ -173,18 +170,18 @@ def _fixed(kind: Spec, runs: pd.DataFrame, metric: Metric) -> Iterator[dict[str,
                     }
 
 
-def _at(condition: Condition, T: float) -> tuple[float, bool] | None:
+def _at(curve: Curve, T: float, metric: Metric) -> tuple[float, bool] | None:
     """Mean accuracy at T: as measured within 1 % of it, else interpolated if the grid surrounds it."""
-    means = averages(condition)
-    for level, mean in zip(condition.temperatures, means, strict=True):
+    means = curve.means(metric)
+    for level, mean in zip(curve.temperatures, means, strict=True):
         if math.isclose(level, T, rel_tol=0.01):
             return float(mean), False
-    if len(means) >= 3 and condition.temperatures[0] < T < condition.temperatures[-1]:
-        return float(curves([condition])(np.array([T]))[0]), True
+    if len(means) >= 3 and curve.temperatures[0] < T < curve.temperatures[-1]:
+        return curve.at(T, metric), True
     return None
 
 
-def _targets(norm: str, facts: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def _targets(norm: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """The methods that a grid with this norm can stand for, each with its T."""
     features, classes, csg = (facts.get(name) for name in ("num_features", "num_classes", "csg"))
     if norm == "none":
@@ -198,7 +195,7 @@ def _targets(norm: str, facts: dict[str, Any]) -> Iterator[tuple[str, float]]:
             yield variant, temperature(int(features), whole, csg or None, variant=variant)
 
 
-def _place(kind: Spec, facts: dict[str, Any]) -> dict[str, str] | None:
+def _place(kind: Spec, facts: Mapping[str, Any]) -> dict[str, str] | None:
     """Block and column of a run, the paper's where it has them and the user's own names elsewhere."""
     smoothed = bool(_number(facts.get("label_smoothing"))) or "label-smoothing" in str(
         facts.get("method")

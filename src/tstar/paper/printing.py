@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from tstar.curves.reading import Metric
 from tstar.errors import require
-from tstar.fitting.runs import Metric
 from tstar.paper.catalogue import METHODS, Spec, spec
 from tstar.paper.loading import marks, printed, table
 from tstar.paper.own_runs import mark, yours

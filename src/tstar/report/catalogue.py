@@ -88,7 +88,7 @@ _FIGURES = (
         "accuracy",
         "Accuracy against T",
         "One panel a condition. Boxes are seeds (median and quartiles, triangles mark the median), crosses "
-        "are means, and the line is the linear interpolation in T between them that a fit maximises. The "
+        "are means, and the line is the interpolation between them, linear in ln T. The "
         "dashed line is the formula's T.",
         _with(accuracy_boxes.accuracy_boxes_data),
         accuracy_boxes.draw_accuracy_boxes,

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError, require, unknown
-from tstar.fitting.curves import curves
-from tstar.fitting.runs import CONDITION, Condition, Metric, conditions, read
+from tstar.curves import FACTS, Condition, Curve, Judged, conditions, judge, read
+from tstar.curves.conditions import order
+from tstar.curves.conditions import without as curves_without
+from tstar.curves.reading import ENDED, Metric, ordinary
+from tstar.errors import TstarError, unknown
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
 from tstar.formula.equation import temperature
+from tstar.formula.law import MOMENTUM, family
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,33 +31,36 @@ _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "n
 
 @dataclass(frozen=True)
 class Sweep:
-    """One condition, that is one curve of accuracy against T.
+    """One curve of accuracy against T, of one condition under one norm and backbone.
 
     Attributes:
-        condition: its facts, temperatures and accuracies, as :mod:`tstar.fitting` groups them.
-        choosing: mean accuracy at each T that decides which T is best: of validation data where the
-            store has them, so that the accuracy reported there was not what chose it.
-        recommended: the formula's T, or ``None`` where the facts do not allow one.
+        curve: its facts, temperatures and accuracies, as :mod:`tstar.curves` groups them.
+        condition: the condition that it belongs to, with its baselines.
+        metric: the accuracy that is reported.
+        recommended: the advised T, or ``None`` where the facts do not allow one.
         setting: what tells it from other conditions of the same data set, model and M; often empty.
     """
 
-    condition: Condition
-    choosing: tuple[float, ...]
+    curve: Curve
+    condition: Condition = field(compare=False)
+    metric: Metric
     recommended: float | None
     setting: str = ""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        return self.condition.facts
+        return self.curve.facts
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        return self.condition.temperatures
+        return tuple(self.curve.temperatures.tolist())
 
     @property
     def best(self) -> int:
-        """The index of the best T, the lowest where several tie."""
-        return int(np.argmax(self.choosing))
+        """The index of the oracle's T, the lowest where several tie."""
+        found = self.index_of(self.curve.matched().best)
+        assert found is not None
+        return found
 
     @property
     def title(self) -> str:
@@ -62,29 +68,35 @@ class Sweep:
         parts = [text(self.facts.get("dataset")), text(self.facts.get("model")), self.setting]
         return " · ".join(part for part in parts if part)
 
+    def seen(self, index: int) -> Array:
+        """The accuracy of each seed that was run at this temperature."""
+        return self.curve.seen(index, self.metric)
+
     def mean(self, index: int) -> float:
-        return float(np.mean(self.condition.accuracies[index]))
+        return float(self.seen(index).mean())
 
     def standard_error(self, index: int) -> float | None:
         """Of the mean over seeds; ``None`` with a single one."""
-        values = self.condition.accuracies[index]
-        return (
-            None if len(values) < 2 else float(np.std(values, ddof=1)) / float(len(values)) ** 0.5
-        )
+        values = self.seen(index)
+        return None if len(values) < 2 else float(np.std(values, ddof=1)) / len(values) ** 0.5
 
     def at(self, T: float) -> float:
-        """Mean accuracy at any T: linear interpolation between the means, the paper's step (i)."""
-        return float(self.line(np.array([T]))[0])
+        """Mean accuracy at any T, linear in ln T between the means."""
+        return self.curve.at(T, self.metric)
 
-    def line(self, temperatures: Array) -> Array:
-        """As :meth:`at`, for many temperatures."""
-        found: Array = curves([self.condition])(temperatures[:, None])[:, 0]
+    def judged(self, T: float) -> Judged:
+        """A temperature judged on this curve."""
+        norm, backbone = (str(self.facts.get(n) or d) for n, d in _TREATMENT)
+        found = judge(self.condition, T, norm=norm, backbone=backbone, on=self.metric)
+        assert found is not None
         return found
 
     def index_of(self, T: float) -> int | None:
         """Where the grid has this T, if it does."""
-        hits = [i for i, level in enumerate(self.temperatures) if abs(level / T - 1) < 1e-9]
-        return hits[0] if hits else None
+        return self.curve.index_of(T)
+
+
+_TREATMENT = (("norm", "batch"), ("backbone", "as-is"))
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,8 @@ class Records:
         name, checksum: the file's name, and the SHA-256 of its bytes.
         frame: one row a run that is no longer under way, plain types, ``None`` or NaN for missing.
         metric: the accuracy that is reported; ``chosen_on``: the one that chose the best T.
-        formula: in words, which coefficients recommend T.
-        sweeps: the grids of fixed temperatures.
+        formula: in words, what advises T. options: the command-line options that say the same.
+        sweeps: the grids of fixed temperatures. conditions: all of them, with their methods.
     """
 
     name: str
@@ -118,7 +130,9 @@ class Records:
     metric: Metric
     chosen_on: Metric
     formula: str
+    options: tuple[str, ...]
     sweeps: tuple[Sweep, ...] = field(repr=False)
+    conditions: tuple[Condition, ...] = field(repr=False)
 
     def with_norm(self, norm: str, temperatures: int = 2) -> tuple[Sweep, ...]:
         """The sweeps under a norm that have at least so many temperatures."""
@@ -162,28 +176,50 @@ def load(
 
     Args:
         metric: the accuracy to report, ``"test"`` as in the paper, or ``"val"``.
-        variant: of the paper, for the recommended T; by default the one that the evidence prefers.
+        variant: of the paper, to be judged in place of what tstar advises for each training.
         coefficients: a set of your own in place of the paper's.
     """
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
     file = Path(path)
-    frame = plain(read(file))
+    frame = ordinary(read(file))
     if "status" in frame.columns:
         frame = frame[frame["status"] != "running"].reset_index(drop=True)
     if frame.empty:
-        raise TstarError(f"A report needs at least one run that ended, got none in {str(path)!r}.")
+        raise TstarError(
+            f"No run in {str(path)!r} has ended yet, so that there is nothing to report."
+        )
+    _check_scenarios(frame, str(path))
     recommend, formula = _recommender(variant, coefficients)
-    sweeps, chosen_on = _sweeps(frame, "test" if metric == "test" else "val", recommend)
+    reported: Metric = "test" if metric == "test" else "val"
+    sweeps, every = _sweeps(frame, reported, recommend)
+    validated = all(sweep.curve.chosen_on == "val" for sweep in sweeps)
+    options = ["--metric", reported]
+    for option, given in (("--variant", variant), ("--coefficients", coefficients)):
+        if isinstance(given, str | os.PathLike):
+            options += [option, os.fspath(given)]
     return Records(
         file.name,
         _checksum(file),
         frame,
-        "test" if metric == "test" else "val",
-        chosen_on,
+        reported,
+        "val" if validated and sweeps else reported,
         formula,
+        tuple(options),
         sweeps,
+        every,
     )
+
+
+def _check_scenarios(frame: pd.DataFrame, path: str) -> None:
+    """A report must know what kind of training it judges."""
+    known = ("scratch", "finetune")
+    for index, name in frame["scenario"].items() if "scenario" in frame.columns else ():
+        if name is not None and name not in known:
+            run = frame["key"][index] if "key" in frame.columns else f"row {index}"
+            raise TstarError(
+                f"scenario must be {' or '.join(known)} in every run, got {name!r} in run {run} of {path!r}."
+            )
 
 
 def _checksum(file: Path) -> str:
@@ -195,54 +231,31 @@ def _checksum(file: Path) -> str:
     return found.hexdigest()
 
 
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with ordinary types: exports bring nullable ones, whose missing value has no truth."""
-    pd = require("pandas", "fit")
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            columns[name] = column.astype(float) if column.isna().any() else column.to_numpy()
-        else:
-            columns[name] = column.astype(object).where(column.notna(), None)
-    return pd.DataFrame(columns)
-
-
 def _sweeps(
     frame: pd.DataFrame, metric: Metric, recommend: Callable[[Mapping[str, Any]], float | None]
-) -> tuple[tuple[Sweep, ...], Metric]:
-    swept = frame
-    if "method" in frame.columns:
-        swept = frame[frame["method"] == "fixed"]
-    if "temperature" not in frame.columns or swept["temperature"].notna().sum() == 0:
-        return (), metric
-    if "status" in swept.columns and not swept["status"].isin(("done", "diverged")).any():
-        return (), metric
-    found = conditions(swept, metric=metric, norm=None, method=None)
-    chosen_on: Metric = "val" if _complete(swept, "val_accuracy") else metric
-    by = conditions(swept, metric=chosen_on, norm=None, method=None)
-    settings = _settings(found)
-    return tuple(
-        Sweep(
-            condition,
-            tuple(float(np.mean(values)) for values in choosing.accuracies),
-            recommend(condition.facts),
-            setting,
-        )
-        for condition, choosing, setting in zip(found, by, settings, strict=True)
-    ), chosen_on
+) -> tuple[tuple[Sweep, ...], tuple[Condition, ...]]:
+    if "status" in frame.columns and not frame["status"].isin(ENDED).any():
+        return (), ()
+    every = tuple(conditions(frame))
+    found = [
+        (curve, condition)
+        for condition in every
+        for curve in condition.curves
+        if curve.facts.get("method", "fixed") == "fixed"
+    ]
+    settings = _settings([curve for curve, _ in found])
+    sweeps = [
+        Sweep(curve, condition, metric, recommend(condition.facts), setting)
+        for (curve, condition), setting in zip(found, settings, strict=True)
+    ]
+    for sweep in sweeps:
+        sweep.curve.values(metric)  # or an error that names the runs without
+    return tuple(sorted(sweeps, key=lambda sweep: order(sweep.facts))), every
 
 
-def _complete(frame: pd.DataFrame, column: str) -> bool:
-    if column not in frame.columns:
-        return False
-    done = frame[frame["status"] == "done"] if "status" in frame.columns else frame
-    return bool(done[column].notna().all())
-
-
-def _settings(found: Sequence[Condition]) -> list[str]:
+def _settings(found: Sequence[Curve]) -> list[str]:
     """For each condition, the facts in which conditions of its data set and model differ."""
-    names = [name for name in CONDITION if name not in _SHOWN]
+    names = [name for name in (*FACTS, "backbone") if name not in _SHOWN]
     values: dict[tuple[Any, Any], dict[str, set[Any]]] = {}
     for c in found:
         place = values.setdefault((c.facts.get("dataset"), c.facts.get("model")), {})
@@ -265,53 +278,58 @@ def _recommender(
 ) -> tuple[Callable[[Mapping[str, Any]], float | None], str]:
     """Facts → T, and which formula that is, in words."""
     if coefficients is not None:
-        coefficients = as_coefficients(coefficients)
-        label = f"the coefficient set {coefficients.name!r}"
-    elif variant is not None:
-        label = f"the paper's coefficients, variant {variant!r}"
-        if get(variant).budget is not None:  # an unknown name is refused here, not later
-            coefficients, variant = get(variant), None
-            label = "the paper's cn, no hotter than each training allows"
-    else:
-        label = (
-            "the paper's coefficients, the variant that its evidence prefers for each condition "
-            "(as tstar.recommend chooses where it is not told how one trains)"
+        chosen = as_coefficients(coefficients)
+        return lambda facts: advised(facts, coefficients=chosen), f"coefficient set {chosen.name!r}"
+    if variant is not None:
+        get(variant)  # an unknown name is refused here, not later
+        return lambda facts: advised(facts, variant=variant), f"the paper's variant {variant!r}"
+    return advised, "what tstar advises for each training"
+
+
+def advised(
+    facts: Mapping[str, Any],
+    *,
+    variant: str | None = None,
+    coefficients: Coefficients | None = None,
+) -> float | None:
+    """The T that ``tstar.temperature`` gives where it is told how one trains; ``None`` without M.
+
+    By default as ``tstar.recommend`` chooses: with a known optimizer, learning rate and number of steps no
+    hotter than this training can learn at, else the variant that the paper's evidence prefers.
+    """
+    M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
+    if M is None:
+        return None
+    classes = None if K is None else int(K)
+    lr, steps, momentum = (number(facts.get(name)) for name in ("lr", "steps", "momentum"))
+    optimizer = str(facts.get("optimizer") or "")
+    told: dict[str, Any] = {}
+    if lr is not None and steps is not None and family(optimizer):
+        told = {"lr": lr, "optimizer": optimizer, "steps": int(steps)}
+        told["momentum"] = momentum if momentum is not None else MOMENTUM
+    if variant is None and coefficients is None:
+        if told and classes is not None:
+            variant = "budget"
+        else:
+            from tstar.advice import choose_variant  # brings torch
+
+            variant, _ = choose_variant(csg, str(facts.get("scenario") or "scratch"))
+    wanted = coefficients if coefficients is not None else get(str(variant))
+    try:
+        return temperature(
+            int(M),
+            classes,
+            csg or None if wanted.gamma is not None else None,
+            coefficients=wanted,
+            **(told if wanted.budget is not None else {}),
         )
-
-    def recommend(facts: Mapping[str, Any]) -> float | None:
-        from tstar.advice import choose_variant  # brings torch
-
-        features, classes, csg = (
-            number(facts.get(name)) for name in ("num_features", "num_classes", "csg")
-        )
-        if features is None:
-            return None
-        scenario = str(facts.get("scenario") or "scratch")
-        chosen = variant
-        if coefficients is None and variant is None:
-            chosen, _ = choose_variant(csg, scenario)
-        told: dict[str, Any] = {}
-        if coefficients is not None and coefficients.budget is not None:
-            told = {name: facts.get(name) for name in ("lr", "optimizer", "steps")}
-            told["momentum"] = number(facts.get("momentum")) or 0.0
-        try:
-            return temperature(
-                int(features),
-                None if classes is None else int(classes),
-                csg or None,
-                variant=chosen,
-                coefficients=coefficients,
-                **told,
-            )
-        except TstarError:  # a fact that the set needs is missing: this condition has no T
-            return None
-
-    return recommend, label
+    except TstarError:  # a fact that the set needs is missing: this condition has no T
+        return None
 
 
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:
     """All facts but some, to group by."""
-    return tuple(sweep.facts.get(name) for name in CONDITION if name not in names)
+    return curves_without(sweep.facts, *names)
 
 
 def number(value: Any) -> float | None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tstar.errors import TstarError
 from tstar.report.figures.boxes import Box, box_of
 from tstar.report.records import Records, Sweep
@@ -27,13 +24,11 @@ if TYPE_CHECKING:
 
 
 class BoxPanel(NamedTuple):
-    """One condition. ``line`` is the interpolated mean accuracy at ``line_temperatures``."""
+    """One condition. Between the means accuracy is linear in ln T, the axis of the figure."""
 
     title: str
     temperatures: tuple[float, ...]
     boxes: tuple[Box, ...]
-    line_temperatures: NDArray[np.float64]
-    line: NDArray[np.float64]
     recommended: float | None
 
 
@@ -54,16 +49,11 @@ def accuracy_boxes_data(records: Records, norm: str = "batch") -> AccuracyBoxes:
 
 
 def _panel(sweep: Sweep) -> BoxPanel:
-    # Linear in T is curved on the logarithmic axis, so the line is sampled.
-    fine = np.geomspace(sweep.temperatures[0], sweep.temperatures[-1], 121)
-    fine = np.unique(np.concatenate([fine, sweep.temperatures]))
     bn = ", BN" if sweep.facts.get("norm") == "batch" else ", no BN"
     return BoxPanel(
         f"{sweep.title}\nM = {sweep.facts.get('num_features')}{bn}",
         sweep.temperatures,
-        tuple(box_of(values) for values in sweep.condition.accuracies),
-        fine,
-        sweep.line(fine),
+        tuple(box_of(sweep.seen(i)) for i in range(len(sweep.temperatures))),
         sweep.recommended,
     )
 
@@ -87,10 +77,8 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
             whiskerprops={"color": INK, "linewidth": 0.8},
             capprops={"color": INK, "linewidth": 0.8},
         )
-        axes.plot(panel.line_temperatures, 100 * panel.line, color=BLUE, lw=1.2)
-        axes.plot(
-            panel.temperatures, [100 * b.mean for b in panel.boxes], "x", color=BLUE, ms=5, mew=1.2
-        )
+        means = [100 * b.mean for b in panel.boxes]
+        axes.plot(panel.temperatures, means, "x-", color=BLUE, lw=1.2, ms=5, mew=1.2)
         axes.plot(panel.temperatures, [100 * b.median for b in panel.boxes], "^", color=INK, ms=3.5)
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls="--", lw=1.2)

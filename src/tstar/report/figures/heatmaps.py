@@ -55,8 +55,8 @@ def heatmap(environment: Environment) -> Heatmap:
     temperatures = tuple(sorted({T for sweep in sweeps for T in sweep.temperatures}))
     grid = np.full((len(sweeps), len(temperatures)), np.nan)
     for row, sweep in enumerate(sweeps):
-        for T, values in zip(sweep.temperatures, sweep.condition.accuracies, strict=True):
-            grid[row, temperatures.index(T)] = float(np.median(values))
+        for i, T in enumerate(sweep.temperatures):
+            grid[row, temperatures.index(T)] = float(np.median(sweep.seen(i)))
     ranked = [_ranking(row) for row in grid]
     return Heatmap(
         environment.title,

@@ -67,7 +67,7 @@ def _point(sweep: Sweep) -> Point:
         sweep.temperatures[sweep.best],
         low,
         high,
-        100 * (sweep.mean(sweep.best) - sweep.at(sweep.recommended)),
+        sweep.judged(sweep.recommended).regret,
     )
 
 

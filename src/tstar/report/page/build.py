@@ -71,27 +71,26 @@ def _headline(found: Headline | None) -> str:
             "the formula.</p>"
         )
     cards = []
-    if found.gain is not None:
+    for gain in found.gains:
+        over = {"plain": "the plain model", "bn_one": "BN, T = 1"}[gain.baseline]
         cards.append(
             _card(
-                f"{found.gain.value:+.2f}",
-                f"points over T = 1 {found.against}",
-                f"95 %: {found.gain.low:+.2f} to {found.gain.high:+.2f}",
+                f"{gain.gain.value:+.2f}",
+                f"points over {over}, better in {gain.better} of {gain.conditions} conditions",
+                f"95 %: {gain.gain.low:+.2f} to {gain.gain.high:+.2f}",
             )
-        )
-        cards.append(
-            _card(f"{found.better} of {found.compared}", "conditions better than T = 1", "")
         )
     cards.append(
         _card(
             f"{found.regret.value:.2f}",
-            "points below the best T of the grid",
+            f"points below the best T of the grid, in {found.conditions} conditions",
             f"95 %: {found.regret.low:.2f} to {found.regret.high:.2f}",
         )
     )
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences)
     return (
-        f'<div class="cards">{"".join(cards)}</div>'
-        f"<p>{escape(found.sentence)}</p><p class='small'>{escape(found.method)}</p>"
+        f'<div class="cards">{"".join(cards)}</div>{sentences}'
+        f"<p class='small'>{escape(found.method)}</p>"
     )
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tstar.curves import FACTS
+from tstar.curves.reading import FOLLOW, TREATMENT
 from tstar.errors import TstarError, require
-from tstar.fitting.runs import CONDITION
 from tstar.paper.catalogue import METHODS, spec
 from tstar.paper.own_runs import dataset_name, mark, yours
 from tstar.report.records import Records, number
@@ -74,14 +75,18 @@ def condensed(records: Records) -> pd.DataFrame:
             "temperature": T,
             column: sweep.mean(i),
             # A condition in which nothing trained must still be known as such.
-            "status": "diverged" if sweep.condition.diverged == sweep.condition.runs else "done",
+            "status": "diverged" if sweep.curve.diverged == sweep.curve.runs else "done",
         }
         for sweep in records.sweeps
         for i, T in enumerate(sweep.temperatures)
     ]
     frame = records.frame
     others = frame[frame["method"] != "fixed"] if "method" in frame.columns else frame.iloc[:0]
-    kept = [name for name in (*CONDITION, "temperature", "status", column) if name in others]
+    kept = [
+        name
+        for name in (*FACTS, *FOLLOW, *TREATMENT, "temperature", "status", column)
+        if name in others
+    ]
     return pd.concat([pd.DataFrame(rows), others[kept]], ignore_index=True)
 
 

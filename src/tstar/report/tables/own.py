@@ -47,7 +47,7 @@ def conditions_table(records: Records) -> Table:
 
 def _condition(sweep: Sweep) -> tuple[Cell, ...]:
     facts, best = sweep.facts, sweep.best
-    seeds = sweep.condition.accuracies[best]
+    seeds = sweep.seen(best)
     one = sweep.index_of(1)
     bn = facts.get("norm") == "batch"
     T = sweep.recommended if bn else None
@@ -60,8 +60,8 @@ def _condition(sweep: Sweep) -> tuple[Cell, ...]:
         short_cell(number(facts.get("num_features"))),
         short_cell(number(facts.get("num_classes"))),
         short_cell(number(facts.get("csg"))),
-        Cell(str(sweep.condition.runs), sweep.condition.runs),
-        Cell(str(sweep.condition.diverged), sweep.condition.diverged),
+        Cell(str(sweep.curve.runs), sweep.curve.runs),
+        Cell(str(sweep.curve.diverged), sweep.curve.diverged),
         short_cell(sweep.temperatures[best]),
         number_cell(100 * sweep.mean(best)),
         number_cell(100 * float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None),

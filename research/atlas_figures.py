@@ -1,0 +1,150 @@
+"""The figures of the atlas: accuracy against T, where it gets too hot, and what every rule loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from research.laws.exponents import too_hot
+from tstar.curves import Curve
+from tstar.report.style import COLOURS, FAINT, INK, LINES, MARKERS, look, new_figure, panels, short
+
+GRID = (0.25, 1, 4, 16, 64, 256)
+LABELS = {
+    "default": "T = 1",
+    "sqrt-m": "sqrt(M)",
+    "heated-up": "heated-up, sqrt(M)/16",
+    "adacos-fixed": "AdaCos, fixed",
+    "normface-bound": "NormFace bound",
+    "ours-base": "paper: base",
+    "ours-csg": "paper: csg",
+    "ours-cn": "paper: cn",
+    "ours-csgcn": "paper: csg + cn",
+}
+
+
+def curves(found: Sequence[Curve]) -> Any:
+    """Test accuracy below the best of the grid, against T: a panel a data set, a line a width."""
+    names = sorted({str(case.facts["dataset"]) for case in found})
+    widths = sorted({int(case.facts["num_features"]) for case in found})
+    with look():
+        figure, axes = panels(len(names))
+        for name, ax in zip(names, axes, strict=True):
+            for case in sorted(found, key=lambda c: c.facts["num_features"]):
+                if case.facts["dataset"] != name:
+                    continue
+                i = widths.index(int(case.facts["num_features"]))
+                y = 100 * case.means()
+                ax.plot(case.temperatures, y - y.max(), color=COLOURS[i], ls=LINES[i], marker=MARKERS[i], ms=3, lw=1.2)  # fmt: skip
+            _temperatures(ax)
+            ax.set_ylim(-20, 1)
+            ax.grid(axis="y")
+            ax.set_title(f"{short(name.replace('_32', ''), 20)}, K = {_classes(found, name)}")
+        for ax in axes[-4:]:
+            ax.set_xlabel("temperature")
+        for ax in axes[::4]:
+            ax.set_ylabel("points below the best")
+        lines = [figure.axes[0].plot([], [], color=COLOURS[i], ls=LINES[i], marker=MARKERS[i], ms=3, label=f"M = {width}")[0] for i, width in enumerate(widths)]  # fmt: skip
+        figure.legend(handles=lines, loc="outside lower center", ncols=len(widths))
+    return figure
+
+
+def cliffs(found: Sequence[Curve]) -> Any:
+    """The T at which a tenth of the accuracy is lost, against what the theory says it goes with."""
+    with look():
+        figure, axes = panels(2, width=3.4, height=2.8)
+        kinds = {"sgd": ("lr·steps·M/K", 0.5, axes[0]), "adamw": ("lr·steps·M", 1.0, axes[1])}
+        domains = sorted({str(case.facts.get("domain")) for case in found})
+        for optimizer, (label, power, ax) in kinds.items():
+            points = []
+            for case in found:
+                T = too_hot(case, 0.1)
+                f = case.facts
+                if f["optimizer"] != optimizer or T is None:
+                    continue
+                x = f["lr"] * f["steps"] * f["num_features"]
+                points.append((x / f["num_classes"] if optimizer == "sgd" else x, T, str(f.get("domain"))))  # fmt: skip
+            for i, domain in enumerate(domains):
+                mine = [(x, T) for x, T, d in points if d == domain]
+                if mine:
+                    ax.plot(*zip(*mine, strict=True), MARKERS[i], color=COLOURS[i], ms=3.5, alpha=0.8, label=domain)  # fmt: skip
+            if points:
+                x, T = (np.array([p[k] for p in points]) for k in (0, 1))
+                level = np.exp(np.mean(np.log(T) - power * np.log(x)))
+                ends = np.array([x.min(), x.max()])
+                ax.plot(ends, level * ends**power, color=INK, lw=1, ls="--", label=f"{level:.2g}·x^{power:g}")  # fmt: skip
+            ax.set(xscale="log", yscale="log", xlabel=label, ylabel="T that costs a tenth of the accuracy", title=optimizer)  # fmt: skip
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_minor_formatter("")
+            ax.grid(color=FAINT)
+            ax.legend()
+    return figure
+
+
+def regrets(rules: pd.DataFrame, part: str, labels: dict[str, str]) -> Any:
+    """Mean regret of every rule of one part, with its interval."""
+    mine = rules[rules["part"] == part].sort_values("regret", ascending=False)
+    with look():
+        figure = new_figure(6.0, 0.26 * len(mine) + 1.0)
+        ax = figure.subplots()
+        y = np.arange(len(mine))
+        low, high = mine["regret"] - mine["regret_low"], mine["regret_high"] - mine["regret"]
+        ax.errorbar(mine["regret"], y, xerr=[low.clip(0), high.clip(0)], fmt="o", color=COLOURS[0], ms=4, lw=1.2)  # fmt: skip
+        ax.axvline(mine["noise"].iloc[0], color=INK, lw=1, ls=":", label="noise alone")
+        ax.set_yticks(y, [labels.get(name, name) for name in mine["rule"]])
+        ax.set_xlabel("points of test accuracy below the oracle, 95 % interval over data sets")
+        ax.grid(axis="x")
+        ax.legend()
+    return figure
+
+
+def advised_against_best(parts: dict[str, tuple[Sequence[Curve], Sequence[float]]]) -> Any:
+    """Advised T against the best of the grid; the bar is every T within a point of the best."""
+    with look():
+        figure, axes = panels(len(parts), columns=2, width=3.4, height=3.2)
+        for (title, (found, advised)), ax in zip(parts.items(), axes, strict=True):
+            for i, optimizer in enumerate(("sgd", "adamw")):
+                rows = [(c, T) for c, T in zip(found, advised, strict=True) if c.facts["optimizer"] == optimizer]  # fmt: skip
+                for case, T in rows:
+                    ax.plot(plateau(case), [T, T], color=COLOURS[i], lw=0.8, alpha=0.35)
+                ax.plot([c.best for c, _ in rows], [T for _, T in rows], MARKERS[i], color=COLOURS[i], ms=3.5, alpha=0.8, label=optimizer)  # fmt: skip
+            ends = (0.2, 64)
+            ax.plot(ends, ends, color=INK, lw=1, ls="--")
+            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="best T of the grid, and all within a point of it", ylabel="advised T", title=title)  # fmt: skip
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_ticks((0.25, 1, 4, 16, 64), ("0.25", "1", "4", "16", "64"))
+                axis.set_minor_locator(_none())
+            ax.grid(color=FAINT)
+            ax.legend(loc="upper left")
+    return figure
+
+
+def plateau(case: Curve, points: float = 0.01) -> tuple[float, float]:
+    """The lowest and highest T around the best with test accuracy within a point of the best's."""
+    values = case.means()
+    good = values >= case.at(case.best) - points
+    i = j = int(np.argmin(np.abs(case.temperatures - case.best)))
+    while i > 0 and good[i - 1]:
+        i -= 1
+    while j < len(good) - 1 and good[j + 1]:
+        j += 1
+    return float(case.temperatures[i]), float(case.temperatures[j])
+
+
+def _temperatures(ax: Any) -> None:
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(GRID, [f"{T:g}" for T in GRID])
+    ax.minorticks_off()
+
+
+def _classes(found: Sequence[Curve], name: str) -> int:
+    return next(int(c.facts["num_classes"]) for c in found if c.facts["dataset"] == name)
+
+
+def _none() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()

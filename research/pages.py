@@ -1,0 +1,179 @@
+"""The tables in the written results, from the CSV files that the other benchmarks leave.
+
+    python -m research.pages            # puts them into results/README.md, results/budget/README.md, docs/training.md
+
+A table stands between ``<!-- table NAME -->`` and ``<!-- end of table -->``; a test compares the pages with the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("results/README.md", "results/budget/README.md", "docs/training.md")
+_SLOT = re.compile(
+    r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n\n<!-- end of table -->)", re.DOTALL
+)
+
+RULES = {
+    "budget, left out": "[it knows the training](budget/README.md), data set left out",
+    "own base, left out": "own fit of α·sqrt(M) + β, data set left out",
+    "own cn, left out": "own fit with ln K, data set left out",
+    "ours-base": "the paper's base",
+    "ours-csg": "the paper's csg",
+    "ours-cn": "the paper's cn",
+    "ours-csgcn": "the paper's csg + cn",
+    "default": "T = 1",
+    "sqrt-m": "sqrt(M)",
+    "heated-up": "heated-up, sqrt(M)/16",
+    "adacos-fixed": "AdaCos, fixed",
+    "normface-bound": "NormFace bound",
+    "insert-ln, trained": "Insert LN, trained",
+    "learned-temperature, trained": "learned temperature, trained",
+    "relaxed-softmax, trained": "relaxed softmax, trained",
+    "heated-up, trained": "heated-up, trained",
+}
+LAWS = {
+    "all powers": "every power free, by optimiser",
+    "limit": "the limit alone",
+    "min(cn, limit)": "**min(cn, limit): ships**",
+    "one power": "one power free, by optimiser",
+    "max(floor, min(cn, limit))": "max(floor, min(cn, limit))",
+    "max(1, min(cn, limit))": "max(1, min(cn, limit)): never below T = 1",
+    "default": "T = 1",
+    "cn·sqrt(lr/0.1)": "cn·sqrt(lr/0.1)",
+    "ours-cn": "the paper's cn",
+    "ours-csgcn": "the paper's csg + cn",
+}
+
+
+def rules(part: str) -> str:
+    """Every rule on a part of the atlas, the best first."""
+    table = pd.read_csv(ROOT / "results/atlas/rules.csv")
+    table = table[(table["part"] == part) & (table["rule"] != "oracle")].sort_values("regret")
+    if part != "all":  # the same as cn there
+        table = table[table["rule"] != "budget, left out"]
+    lines = []
+    for _, row in table.iterrows():
+        captured = "" if row["rule"] == "default" else _captured(row)
+        lines.append([RULES[row["rule"]], _interval(row, "regret"), captured, _against(row), f"{row['worst']:.1f}"])  # fmt: skip
+    return _table(["rule", "regret", "captured", "wins / ties / losses", "worst loss"], lines)
+
+
+def laws() -> str:
+    """The candidates that know the training, the best first."""
+    table = pd.read_csv(ROOT / "results/budget/laws.csv").sort_values("regret")
+    lines = []
+    for _, row in table[table["rule"].isin(LAWS)].iterrows():
+        numbers = "0" if pd.isna(row["coefficients"]) else f"{row['coefficients']:.0f}"
+        regret = f"{row['regret']:.2f} ± {row['standard_error']:.2f}"
+        rest = [f"{100 * row['captured']:.0f} %", _against(row), f"{row['worst']:.1f}", f"{row['sure_losses']}"]  # fmt: skip
+        lines.append([LAWS[row["rule"]], numbers, regret, *([""] * 4 if row["rule"] == "default" else rest)])  # fmt: skip
+    return _table(["law", "fitted numbers", "regret ± s.e.", "captured", "wins / ties / losses to T = 1", "worst", "sure losses"], lines)  # fmt: skip
+
+
+def worth() -> str:
+    """The short form of the same for readers of the documentation."""
+    table = pd.read_csv(ROOT / "results/budget/laws.csv").set_index("rule")
+    names = {
+        "min(cn, limit)": "this law",
+        "default": "T = 1",
+        "cn·sqrt(lr/0.1)": "the paper's cn, times sqrt(lr/0.1)",
+        "ours-csgcn": "the paper's csg + cn",
+        "ours-cn": "the paper's cn",
+    }
+    rows = table.loc[list(names)].sort_values("regret")
+    lines = [
+        [names[str(n)], _interval(row, "regret"), "" if n == "default" else f"{row['worst']:.1f}"]
+        for n, row in rows.iterrows()
+    ]
+    return _table(
+        ["rule", "points below the best T of the grid", "worst loss against T = 1"], lines
+    )
+
+
+def powers() -> str:
+    """Where training gets too hot, as powers of what the training gives."""
+    table = pd.read_csv(ROOT / "results/atlas/cliff_powers.csv")
+    theory = {"sgd": "1/2, 1/2, -1/2", "adamw": "1, 1, 0"}
+    words = {"sgd": "SGD", "adamw": "AdamW"}
+    lines = []
+    for optimizer in theory:
+        mine = table[table["optimizer"] == optimizer].set_index("of")
+        cells = [f"{row['power']:.2f} ± {row['standard_error']:.2f}" for _, row in mine.loc[["lr·steps", "M", "K"]].iterrows()]  # fmt: skip
+        lines.append([f"{words[optimizer]}, {mine['conditions'].iloc[0]} conditions", *cells, theory[optimizer]])  # fmt: skip
+    return _table(["", "lr·steps", "M", "K", "theory"], lines)
+
+
+_KINDS = {
+    "image": "images",
+    "signal": "sensors",
+    "text": "texts",
+    "vector": "vectors",
+    "fine-tuned": "fine-tuned",
+}
+
+
+def bn() -> str:
+    """What BatchNorm before the output layer adds, by kind of task."""
+    table = pd.read_csv(ROOT / "results/atlas/bn_effect.csv", dtype={"T": str})
+    lines = []
+    for kind, part in table.groupby("kind"):
+        cells = []
+        for _, row in part.set_index("T").loc[["1", "cn", "best"]].iterrows():
+            span = f"{row['low']:+.1f} to {row['high']:+.1f}"
+            cells.append(f"{row['gain']:+.1f}" + (f" ({span})" if row["datasets"] > 2 else ""))
+        count = int(part["datasets"].iloc[0])
+        of = f"{part['conditions'].iloc[0]} conditions, {count} data set{'s'[: count > 1]}"
+        lines.append([f"{_KINDS[kind]}: {of}", *cells])
+    return _table(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "core": lambda: rules("core"),
+    "all": lambda: rules("all"),
+    "rivals": lambda: rules("rivals"),
+    "laws": laws,
+    "worth": worth,
+    "powers": powers,
+    "bn": bn,
+}
+
+
+def filled(text: str) -> str:
+    """A page with its tables as the files have them."""
+    return _SLOT.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+
+
+def _interval(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.2f} ({row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f})"
+
+
+def _captured(row: pd.Series) -> str:
+    share, low, high = (100 * row[name] for name in ("captured", "captured_low", "captured_high"))
+    # Of a rule that loses, the interval of a share of a small gain says nothing.
+    return f"{share:.0f} % ({low:.0f} to {high:.0f})" if share > 0 else f"{share:.0f} %"
+
+
+def _against(row: pd.Series) -> str:
+    return f"{row['wins']:.0f} / {row['ties']:.0f} / {row['losses']:.0f}"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = "|".join(["---", *["--:"] * (len(head) - 1)])
+    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
+    return "\n".join([rows[0], f"|{rule}|", *rows[1:]])
+
+
+def main() -> None:
+    for name in PAGES:
+        path = ROOT / name
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Reading runs: from a store or a frame to the rows that are results."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tstar.errors import TstarError, require, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Metric = Literal["val", "test"]
+# What defines a condition, of the columns that a store may have: every fact of the training.
+FACTS = (
+    *("dataset", "size", "num_train", "num_classes", "classes", "train_samples", "label_noise"),
+    *("data_seed", "model", "num_features", "trunk_features", "depth", "scenario", "weights"),
+    *("optimizer", "lr", "momentum", "weight_decay", "schedule", "warmup", "epochs", "steps"),
+    *("batch_size", "label_smoothing", "val_fraction", "augment", "padding", "flip", "rotation"),
+    "amp",
+)
+# Facts that follow from the data; a run that diverged early may lack them.
+FOLLOW = ("domain", "csg")
+# What was done to the model. A curve has one of each.
+TREATMENT = ("norm", "backbone", "method", "options")
+# What stores of before had in columns of later.
+_DEFAULTS = {"backbone": "as-is", "label_noise": 0.0, "data_seed": 0, "method": "fixed"}
+_LENGTHS = ("epochs", "steps")
+ENDED = ("done", "diverged")
+_OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
+
+
+def read(runs: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
+    """The runs as a data frame: one as given, or from ``.db`` (table ``runs``), ``.parquet`` or ``.csv``."""
+    pd = require("pandas", "fit")
+    if isinstance(runs, pd.DataFrame):
+        return runs
+    if not isinstance(runs, str | os.PathLike):
+        raise TstarError(
+            f"runs must be a data frame or the path of a store, got {type(runs).__name__}."
+        )
+    path = Path(runs)
+    if not path.is_file():
+        raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist.")
+    if path.suffix == ".parquet":
+        require("pyarrow", "sweep")
+        return _parsed(path, pd.read_parquet)
+    if path.suffix == ".csv":
+        return _parsed(path, pd.read_csv)
+    if path.suffix not in (".db", ".sqlite", ".sqlite3"):
+        raise TstarError(
+            f"A store of runs must be .db (SQLite), .parquet or .csv, got {path.suffix!r}."
+        )
+    try:
+        # Read-only: a sweep may be writing to the same store.
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return pd.read_sql_query("SELECT * FROM runs", connection)
+    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        raise TstarError(
+            f"{os.fspath(runs)!r} must be a SQLite store with a table 'runs': {error}."
+        ) from error
+
+
+def _parsed(path: Path, parser: Any) -> pd.DataFrame:
+    try:
+        frame: pd.DataFrame = parser(path)
+    except Exception as error:  # whatever the library's parser raises on a damaged file
+        raise TstarError(f"{str(path)!r} could not be read as {path.suffix}: {error}.") from error
+    return frame
+
+
+def results(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs that ended, teachers left out, with what older stores and diverged runs lack filled in."""
+    if "dataset" not in runs.columns:
+        raise TstarError(
+            f"The runs must have a column 'dataset', got {', '.join(map(str, runs.columns))}."
+        )
+    kept = runs
+    if "status" in kept.columns:
+        kept = kept[kept["status"].isin(ENDED)]
+    if "role" in kept.columns:
+        kept = kept[kept["role"].isna() | (kept["role"] == "run")]
+    known = (*FACTS, *FOLLOW, *TREATMENT, *_OUTCOME)
+    kept = ordinary(kept[[name for name in known if name in kept.columns]])
+    if "temperature" in kept.columns and not (kept["temperature"].dropna() > 0).all():
+        raise TstarError(
+            f"temperature > 0 must hold in every run, got {kept['temperature'].min():g}."
+        )
+    missing = {
+        name: value
+        for name, value in _DEFAULTS.items()
+        if name in kept.columns and kept[name].isna().any()
+    }
+    return _planned_lengths(kept.fillna(missing) if missing else kept)
+
+
+def ordinary(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with ordinary types: exports bring nullable ones, whose missing value has no truth,
+    and SQLite keeps text where a number was meant.
+    """
+    pd = require("pandas", "fit")
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            columns[name] = column.astype(float) if column.isna().any() else column.to_numpy()
+        elif name in _NUMERIC:
+            try:
+                columns[name] = pd.to_numeric(column).astype(float)
+            except (TypeError, ValueError) as error:
+                raise TstarError(f"{name} must be a number in every run: {error}.") from error
+        else:
+            columns[name] = column.astype(object).where(column.notna(), None)
+    return pd.DataFrame(columns, index=frame.index)
+
+
+_NUMERIC = (
+    *("temperature", "num_features", "num_classes", "csg", "lr", "weight_decay", "momentum"),
+    *("epochs", "steps", "batch_size", "label_smoothing", "label_noise", "val_accuracy"),
+    *("test_accuracy", "seed", "size", "num_train"),
+)
+
+
+def _planned_lengths(runs: pd.DataFrame) -> pd.DataFrame:
+    """Diverged runs with the epochs and steps of the finished runs beside them.
+
+    A store holds the length that was really trained; a run that diverged early belongs to the
+    condition of those that went the whole way. Where there are several lengths, its spec tells.
+    """
+    lengths = [name for name in _LENGTHS if name in runs.columns]
+    if not lengths or "status" not in runs.columns or not (runs["status"] == "diverged").any():
+        return runs
+    runs = runs.astype(dict.fromkeys(lengths, float))
+    others = [name for name in FACTS if name in runs.columns and name not in _LENGTHS]
+    for _, group in runs.groupby(others, dropna=False, sort=False):
+        diverged = group[group["status"] == "diverged"]
+        if diverged.empty:
+            continue
+        whole = group.loc[group["status"] != "diverged", lengths].drop_duplicates()
+        for index, row in diverged.iterrows():
+            fits = whole
+            if len(whole) > 1 and "spec" in runs.columns:
+                name, planned = _planned(row["spec"])
+                fits = whole[whole[name] == planned] if name in lengths else whole
+            if len(fits) == 1:
+                runs.loc[index, lengths] = fits.to_numpy()[0]
+            elif whole.empty:
+                runs.loc[index, lengths] = float("nan")
+    return runs
+
+
+def _planned(spec: Any) -> tuple[str, Any]:
+    """The length that a run was planned for, from its stored description: steps overrule epochs."""
+    try:
+        described = json.loads(spec)
+        name = "steps" if described.get("steps") is not None else "epochs"
+        return name, described.get(name)
+    except (TypeError, ValueError, AttributeError):
+        return "", None
+
+
+def metric_column(runs: pd.DataFrame, metric: str) -> str:
+    """The column of a metric, which must be there."""
+    if metric not in ("val", "test"):
+        raise unknown("metric", metric, ("val", "test"))
+    column = f"{metric}_accuracy"
+    if column not in runs.columns:
+        raise TstarError(
+            f"The runs must have a column {column!r} for metric={metric!r}, got "
+            f"{', '.join(map(str, runs.columns))}."
+        )
+    return column
+
+
+def what_is_there(runs: pd.DataFrame) -> str:
+    """Statuses, norms and methods of the runs, for a message."""
+    seen = [
+        f"{name}: {', '.join(f'{value} ({n})' for value, n in runs[name].value_counts().items())}"
+        for name in ("status", "norm", "method")
+        if name in runs.columns
+    ]
+    return ("the runs have " + "; ".join(seen) + ".") if seen else "there are no runs."
+
+
+def plain_value(value: Any) -> Any:
+    """A NumPy scalar as Python's, a missing value as ``None``."""
+    if hasattr(value, "item"):
+        value = value.item()
+    # isna() also knows pd.NA, which Parquet files bring and which has no truth value.
+    return None if require("pandas", "fit").isna(value) else value
