@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from research.conditions import DATA, SEED, Condition, draw, nice, predicted
-
 from tstar.sweep.engine import LocalEngine
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import run_sweep

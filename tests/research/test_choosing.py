@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from research.choosing import TARGETS, Chosen, choose
 
+from research.choosing import TARGETS, Chosen, choose
 from tstar import TstarError
 from tstar.data.cifar100 import SUBSETS, _resource, subset_classes
 
