@@ -39,7 +39,7 @@ def test_near_names_and_files_below_the_root(tmp_path: Path) -> None:
     (tmp_path / "birdsong.npz").touch()
     with pytest.raises(TstarError, match="did you mean 'birdsong'"):
         load("birdsongs", root=tmp_path)
-    with pytest.raises(TstarError, match="but is in neither"):
+    with pytest.raises(TstarError, match="was not found below"):
         load("folder/x.npz", root=tmp_path)
     (tmp_path / "notes.txt").touch()
     with pytest.raises(TstarError, match=r"its name ends in '\.txt'"):
@@ -78,7 +78,7 @@ def test_default_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 1.5])
 def test_size_must_be_positive(size: int) -> None:
-    with pytest.raises(TstarError, match="size must be a positive whole number"):
+    with pytest.raises(TstarError, match=r"size must be a (whole )?number"):
         load("digits", size=size)
 
 

@@ -1,9 +1,6 @@
 """Each step against an independent formula, and the two ends of the scale."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,13 +9,12 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import laplacian as scipy_laplacian
 from scipy.spatial.distance import braycurtis
 
+from tstar.data.arrays import encode
 from tstar.difficulty.draw import draw
 from tstar.difficulty.expectation import expectation, sample_weights
 from tstar.difficulty.gradient import cumulative_gradient
 from tstar.difficulty.laplacian import laplacian
-from tstar.difficulty.reading.matrix import encode
 from tstar.difficulty.similarity import similarity
-from tstar.difficulty.spectrum import spectrum
 from tstar.difficulty.volume import FLOOR, log_volumes
 
 
@@ -39,56 +35,11 @@ def test_laplacian_agrees_with_scipy_and_works_on_stacks():
     np.testing.assert_allclose(laplacian(W), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("K", [2, 3, 10, 57, 130])
-def test_spectrum_agrees_with_lapack(K):
-    A = np.random.default_rng(K).normal(size=(K, K))
-    A = A + A.T
-    np.testing.assert_allclose(spectrum(A), np.linalg.eigvalsh(A), atol=1e-12 * K)
-
-
-@pytest.mark.parametrize(
-    "A",
-    [
-        np.zeros((4, 4)),
-        np.diag([3.0, -1.0, 3.0, 2.0]),
-        np.ones((5, 5)),
-        1e-200 * np.ones((3, 3)),
-        1e200 * np.ones((3, 3)),
-        np.eye(6)[[1, 0, 3, 2, 5, 4]],
-    ],
-    ids=["zero", "diagonal", "rank one", "tiny", "huge", "blocks"],
-)
-def test_spectrum_of_matrices_that_break_naive_reductions(A):
-    scale = np.abs(A).max() or 1.0
-    np.testing.assert_allclose(spectrum(A) / scale, np.linalg.eigvalsh(A / scale), atol=1e-13)
-
-
-def test_spectrum_has_the_same_bits_on_any_number_of_threads():
-    code = (
-        "import numpy as np; from tstar.difficulty.spectrum import spectrum;"
-        "A = np.random.default_rng(0).random((400, 400));"
-        "print(spectrum(A + A.T).tobytes().hex())"
-    )
-    outputs = []
-    for threads in "1", "2":
-        env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        outputs.append(
-            subprocess.run(
-                [sys.executable, "-c", code],
-                env={**os.environ, **env},
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-        )
-    assert outputs[0] == outputs[1]
-
-
 @pytest.mark.parametrize("K", [2, 3, 10, 100])
 def test_separated_classes_give_exactly_zero_and_identical_ones_K_minus_one(K):
-    assert cumulative_gradient(spectrum(laplacian(similarity(np.eye(K))))) == 0.0
+    assert cumulative_gradient(np.linalg.eigvalsh(laplacian(similarity(np.eye(K))))) == 0.0
     same = np.full((K, K), 1 / K)
-    value = float(cumulative_gradient(spectrum(laplacian(similarity(same)))))
+    value = float(cumulative_gradient(np.linalg.eigvalsh(laplacian(similarity(same)))))
     assert value == pytest.approx(K - 1, abs=1e-11)
 
 

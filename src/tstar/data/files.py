@@ -1,8 +1,9 @@
-"""Data sets of your own: ``.npz`` files and folders of images."""
+""".npz files: samples, labels, and class names as plain arrays."""
 
 from __future__ import annotations
 
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,34 +11,79 @@ import torch
 from torch import Tensor
 
 from tstar.data.dataset import DataSet
+from tstar.data.limits import check_unpacked, parsing
 from tstar.data.resize import area_resize
+from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
 from tstar.data.validation import Domain
 from tstar.errors import TstarError
 
-_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+_PAIRS = [("x_train", "y_train"), ("x", "y"), ("X", "y"), ("data", "labels"), ("images", "labels")]
+_PAIRS += [("data", "target"), ("arr_0", "arr_1")]
+_TEST = ("x_test", "y_test")
 
 
-def read_npz(path: Path, name: str, size: int | None) -> DataSet:
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The arrays of a file; ``test`` is (samples, labels) where it has such a part."""
+
+    x: np.ndarray
+    y: np.ndarray
+    test: tuple[np.ndarray, np.ndarray] | None
+    names: np.ndarray | None
+    domain: str
+
+
+def read_arrays(path: Path) -> Stored:
+    """The arrays of an ``.npz`` file, looked at for their size first. Pickled arrays are refused."""
+    with parsing(path, "an .npz file of plain arrays (no pickles)"):
+        with zipfile.ZipFile(path) as archive:
+            needed = sum(member.file_size for member in archive.infolist())
+        check_unpacked(path, needed, path.stat().st_size)
+        # Opened here: NumPy leaves a file that it cannot read open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            keys = next(((x, y) for x, y in _PAIRS if x in file.files and y in file.files), None)
+            if keys is None:
+                raise TstarError(
+                    f"{path} must hold samples and labels under known names (x_train and y_train, x and "
+                    f"y, data and labels, …), but holds {', '.join(file.files) or 'nothing'}."
+                )
+            x, y = (file[key] for key in keys)
+            has_test = all(key in file.files for key in _TEST)
+            test = (file["x_test"], file["y_test"]) if has_test else None
+            names, domain = (file[k] if k in file.files else None for k in ("classes", "domain"))
+    for key, array in zip(keys, (x, y), strict=True):
+        if not isinstance(array, np.ndarray) or array.ndim == 0:
+            raise TstarError(f"{key} of {path} must be an array with one row per sample.")
+    return Stored(x, y, test, names, "" if domain is None else str(domain))
+
+
+def read_npz(path: Path, size: int | None) -> DataSet:
     """A ``.npz`` file with ``x_train, y_train, x_test, y_test`` and, if you like, ``classes``.
 
-    N×H×W×C uint8 (or N×H×W, grey) are images, N×C×L floats signals, N×D numbers vectors. Labels are
-    0…K−1, or strings. Pickled arrays are refused.
+    N×H×W×C uint8 (or N×H×W, gray) are images, N×C×L floats signals, N×D numbers vectors. Labels are
+    0…K−1, or strings. ``x`` and ``y`` do as well; without a test part a seeded, stratified fifth
+    becomes one.
     """
-    arrays = _arrays(path)
-    x_train, domain = samples(arrays["x_train"], f"x_train of {path.name}")
-    x_test, test_domain = samples(arrays["x_test"], f"x_test of {path.name}")
-    if domain != test_domain:
-        raise TstarError(
-            f"x_train and x_test of {path.name} must be of one kind, but got {domain} and {test_domain}."
-        )
-    if domain == "vector" and str(arrays.get("domain")) == "text":
+    stored = read_arrays(path)
+    x_train, domain = samples(stored.x, f"x_train of {path.name}")
+    if stored.test is None:
+        y, _, classes = labels(stored.y, stored.y, stored.names, path.name)
+        if len(y) != len(x_train):
+            raise TstarError(f"{path} has {len(x_train)} samples and {len(y)} labels.")
+        rest, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
+        x_train, y_train, x_test, y_test = x_train[rest], y[rest], x_train[drawn], y[drawn]
+    else:
+        x_test, test_domain = samples(stored.test[0], f"x_test of {path.name}")
+        if domain != test_domain:
+            raise TstarError(
+                f"x_train and x_test of {path.name} must be of one kind, but got {domain} and {test_domain}."
+            )
+        y_train, y_test, classes = labels(stored.y, stored.test[1], stored.names, path.name)
+    if domain == "vector" and stored.domain == "text":
         domain = "text"
-    y_train, y_test, classes = labels(
-        arrays["y_train"], arrays["y_test"], arrays.get("classes"), path.name
-    )
     if domain == "image" and size is not None:
         x_train, x_test = area_resize(x_train, size), area_resize(x_test, size)
-    return DataSet(name, domain, x_train, y_train, x_test, y_test, classes)
+    return DataSet(path.stem, domain, x_train, y_train, x_test, y_test, classes)
 
 
 def write_npz(data: DataSet, path: Path) -> None:
@@ -46,35 +92,13 @@ def write_npz(data: DataSet, path: Path) -> None:
     A data set of many image files is then read at once, and needs no decoding in each process.
     """
     images = data.domain == "image"
-    arrays = {key: getattr(data, key).numpy() for key in _ARRAYS}
+    arrays = {key: getattr(data, key).numpy() for key in ("x_train", "y_train", *_TEST)}
     for key in ("x_train", "x_test") if images else ():
         arrays[key] = arrays[key].transpose(0, 2, 3, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
         path, classes=np.array(data.classes), domain=np.array(data.domain), **arrays
     )
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
-        # Opened here: NumPy leaves a file that it cannot read open.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise TstarError(f"{path.name} must be an .npz archive, but is a single array.")
-            missing = [key for key in _ARRAYS if key not in file.files]
-            if missing:
-                raise TstarError(
-                    f"{path.name} must hold {', '.join(_ARRAYS)}, but {', '.join(missing)} is missing; "
-                    f"it holds {', '.join(file.files) or 'nothing'}."
-                )
-            keys = [*_ARRAYS, *(key for key in ("classes", "domain") if key in file.files)]
-            return {key: file[key] for key in keys}
-    except TstarError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise TstarError(
-            f"{path} must be an .npz file of plain arrays, but reading it failed: {error}"
-        ) from error
 
 
 def samples(x: np.ndarray, what: str) -> tuple[Tensor, Domain]:
@@ -109,19 +133,32 @@ def labels(
         if names is not None:
             raise TstarError(f"{what} must not hold both string labels and classes; drop classes.")
         found, numbers = np.unique(train, return_inverse=True)
-        strange = sorted(set(test.astype(str).tolist()) - set(found.astype(str).tolist()))
+        strange = sorted(set(test.astype(str).ravel().tolist()) - set(found.astype(str).tolist()))
         if strange:
             raise TstarError(
                 f"Test labels of {what} must occur in its training part, but {strange[0]!r} does not."
             )
         places = np.searchsorted(found, test.astype(found.dtype))
         return _int64(numbers), _int64(places), tuple(found.astype(str).tolist())
+    most = train.size if names is None else min(train.size, names.size)
     for part, y in (("y_train", train), ("y_test", test)):
-        whole = y.dtype.kind in "iu" or (y.dtype.kind == "f" and bool(np.all(y == np.round(y))))
+        whole = y.dtype.kind in "iu" or (
+            y.dtype.kind == "f" and bool(np.all(np.isfinite(y) & (y == np.round(y))))
+        )
         if not whole:
             raise TstarError(
                 f"{part} of {what} must hold whole numbers or strings, but is {y.dtype}."
             )
+        # Before anything is made for each of them: a label of 10⁷ needs no list of 10⁷ names.
+        if y.size and int(y.max()) >= max(most, 1):
+            raise TstarError(
+                f"Labels of {what} must be 0…K−1 without gaps, but {part} has a label {int(y.max())}, which "
+                f"does not occur among {most} classes; renumber them, e.g. with numpy.unique(y, return_inverse=True)."
+            )
+    if names is not None and names.size > train.size:
+        raise TstarError(
+            f"{what} names {names.size} classes, but has {train.size} training labels."
+        )
     if names is None:
         highest = int(train.max()) if train.size else -1
         return _int64(train), _int64(test), tuple(map(str, range(highest + 1)))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tstar.data import cifar100
 from tstar.data.catalogue import CATALOGUE
 from tstar.data.dataset import DataSet
 from tstar.data.files import read_npz
-from tstar.data.images import read_folder
+from tstar.data.folders import read_folder
 from tstar.data.joining import join, split_names
-from tstar.data.text import DIMENSIONS, read_text, text_files
-from tstar.data.validation import positive
+from tstar.data.text import DIMENSIONS, read_text, text_files, text_name
 from tstar.errors import TstarError, unknown
+from tstar.numbers import whole
 
 ROOT_VARIABLE = "TSTAR_DATA"
 
@@ -49,17 +50,17 @@ def load(
     >>> load("digits")
     DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
     """
-    name = os.fspath(name_or_path)
+    name = _checked(name_or_path)
     base = Path(root).expanduser() if root is not None else default_root()
     if size is not None:
-        positive("size", size)
-    positive("text_features", text_features)
+        whole("size", size, least=1)
+    whole("text_features", text_features, least=1)
     entry = CATALOGUE.get(name.lower())
     if entry is not None:
         return entry.read(base, size, download)
-    data = _from_path(name, base, size, text_features)
-    if data is not None:
-        return data
+    path = locate(name, base)
+    if path is not None:
+        return _read(path, size, text_features)
     if "+" in name:
         return join(
             [
@@ -70,33 +71,61 @@ def load(
         )
     suffix = cifar100.suffix_of(name)
     if suffix:
-        whole = load(name.removesuffix(suffix), root=base, size=size, download=download)
-        return cifar100.derive(whole, suffix)
+        fine = load(name.removesuffix(suffix), root=base, size=size, download=download)
+        return cifar100.derive(fine, suffix)
     raise _not_found(name, base)
 
 
-def _from_path(name: str, root: Path, size: int | None, text_features: int) -> DataSet | None:
-    for path in (root / name, Path(name).expanduser()):
-        short = path.name.removesuffix(".npz").removesuffix(".csv").removesuffix("_train")
-        archives = [path] if path.suffix == ".npz" else [path.with_name(f"{path.name}.npz")]
-        for archive in archives:
-            if archive.is_file():
-                data = read_npz(archive, short, size)
-                return _sizeless(data, size)
-        if path.is_dir() and name.strip("./"):
-            return read_folder(path, path.resolve().name, size)
-        texts = text_files(path)
-        if texts:
-            return _sizeless(read_text(texts, short, text_features), size)
-        if path.is_file():
+def locate(
+    name_or_path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None
+) -> Path | None:
+    """The file or folder that is meant: below the root first, then as it is given.
+
+    ``None`` for the names of the catalogue, and where there is nothing.
+    """
+    name = _checked(name_or_path)
+    base = Path(root).expanduser() if root is not None else default_root()
+    if name.lower() in CATALOGUE:
+        return None
+    given = Path(name).expanduser()
+    for path in (base / name, given) if name.strip("./") else (given,):
+        try:
+            if path.is_dir():
+                return path
+            archive = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
+            for file in (archive, *text_files(path)):
+                if file.is_file():
+                    return file
+            exists = path.exists()
+        except (OSError, ValueError) as error:
+            raise TstarError(f"{name[:80]!r} cannot be the name of a file: {error}") from error
+        if exists:
             raise TstarError(
                 f"{path} must be an .npz file, a CSV file of text or a folder of images, but its name "
-                f"ends in {path.suffix or 'nothing'!r}."
+                f"ends in {path.suffix or 'nothing'!r}, or it is no regular file."
             )
     return None
 
 
-def _sizeless(data: DataSet, size: int | None) -> DataSet:
+def _checked(name: Any) -> str:
+    if not isinstance(name, str | os.PathLike) or not isinstance(os.fspath(name), str):
+        raise TstarError(
+            f"A data set must be given by its name or path, got {type(name).__name__}."
+        )
+    text = str(os.fspath(name))
+    if not text.strip():
+        raise TstarError("A data set must be given by its name or path, got an empty text.")
+    return text
+
+
+def _read(path: Path, size: int | None, text_features: int) -> DataSet:
+    if path.is_dir():
+        return read_folder(path, size)
+    if path.suffix == ".npz":
+        data = read_npz(path, size)
+    else:
+        files = text_files(path)
+        data = read_text(files, text_name(path), text_features)
     if size is not None and data.domain != "image":
         raise TstarError(
             f"size is for images, but {data.name} holds {data.domain} samples and got size={size}; "
@@ -111,8 +140,7 @@ def _not_found(name: str, root: Path) -> TstarError:
     files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below if _is_data(p)}
     if os.sep in name or name.endswith((".npz", ".csv")):
         return TstarError(
-            f"{name} must be a file or folder below {root} or in this folder, but is in neither; check "
-            "the path, or set root (or TSTAR_DATA) to the folder that holds it."
+            f"{name[:200]} was not found below {root} or in this folder; check the path, or set root (or TSTAR_DATA) to the folder that holds it."
         )
     error = unknown("data set", name, {*names(), *files})
     return TstarError(f"{error} Files and folders are looked up below {root} (TSTAR_DATA, root).")

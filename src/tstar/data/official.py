@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from tstar.data.dataset import DataSet
-from tstar.data.images import from_files
+from tstar.data.folders import from_files
 from tstar.errors import TstarError
 
 _ISIC_TRUTH = "ISIC_2019_Training_GroundTruth.csv"

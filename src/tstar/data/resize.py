@@ -7,40 +7,47 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from tstar.data.validation import positive
+from tstar.numbers import whole
 
-_CHUNK = 1 << 24  # values turned to float at once: bounds the memory of large data sets
+_CHUNK = 1 << 24  # values turned to float at once: bounds the memory of large data sets and images
 
 
 @lru_cache(maxsize=256)
 def overlap(old: int, new: int) -> Tensor:
-    """A (new×old): A[i, j] is the share of output pixel i that input pixel j covers.
+    """A (new×old): A[i, j] is the length that output pixel i and input pixel j share.
 
-    Output pixel i covers [i, i+1)·old/new of the input, so A[i, j] is the length of its
-    intersection with [j, j+1), divided by old/new. Rows sum to 1.
+    Measured in 1/new of an input pixel, so that all lengths are whole numbers: output pixel i covers
+    [i, i+1)·old, input pixel j covers [j, j+1)·new. Rows sum to ``old``.
     """
-    scale = old / new
-    start = torch.arange(new, dtype=torch.float64)[:, None] * scale
-    pixel = torch.arange(old, dtype=torch.float64)[None, :]
-    length = torch.minimum(start + scale, pixel + 1) - torch.maximum(start, pixel)
-    return (length.clamp_min(0) / scale).float()
+    start = torch.arange(new)[:, None] * old
+    pixel = torch.arange(old)[None, :] * new
+    length = torch.minimum(start + old, pixel + new) - torch.maximum(start, pixel)
+    return length.clamp_min(0).double()
 
 
 def area_resize(images: Tensor, size: int) -> Tensor:
-    """uint8 images …×C×H×W as …×C×size×size; each pixel is the mean of the area it covers.
+    """Images …×C×H×W as …×C×size×size; each pixel is the mean of the area it covers.
 
-    Exact for fractional factors. The whole image is kept: other aspect ratios are squashed. An
-    image of that size is returned as it is.
+    uint8 stays uint8, and the sums are whole numbers that the float type holds exactly: the result does not
+    depend on batches, threads or machine. The whole image is kept: other aspect ratios are
+    squashed. An image of that size is returned as it is.
     """
-    positive("size", size)
+    whole("size", size, least=1)
     height, width = images.shape[-2:]
     if (height, width) == (size, size):
         return images
-    rows, columns = overlap(height, size), overlap(width, size)
-    result = torch.empty((*images.shape[:-2], size, size), dtype=torch.uint8)
+    bytes_ = images.dtype == torch.uint8
+    dtype = torch.float32 if bytes_ and 255 * height * width < 2**24 else torch.float64
+    rows, columns = overlap(height, size).to(dtype), overlap(width, size).to(dtype).T
+    result = torch.empty((*images.shape[:-2], size, size), dtype=images.dtype)
     flat, out = images.reshape(-1, height, width), result.view(-1, size, size)
-    step = max(1, _CHUNK // (height * width))
+    step, strip = max(1, _CHUNK // (height * width)), max(1, _CHUNK // width)
     for first in range(0, len(flat), step):
-        part = flat[first : first + step].float()
-        out[first : first + step] = (rows @ part @ columns.T).round_().clamp_(0, 255)
+        part = flat[first : first + step]
+        total = torch.zeros((len(part), size, size), dtype=dtype)
+        for top in range(0, height, strip):
+            bottom = top + strip
+            total += rows[:, top:bottom] @ (part[:, top:bottom].to(dtype) @ columns)
+        total /= height * width
+        out[first : first + step] = total.round_() if bytes_ else total
     return result

@@ -10,12 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.data import DataSet, load
+from tstar.data.arrays import as_array, looks_like_tokens, numbers
+from tstar.data.dataset import DataSet
+from tstar.data.door import Source, open_data
+from tstar.data.loading import load
+from tstar.data.pixels import channels_first, from_pil, is_pil
 from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.streams import elsewhere
 from tstar.data.validation import Domain
 from tstar.errors import TstarError
 
-_MOST = 20_000  # samples read from a torch Dataset: enough for a short look
+_MOST = 20_000  # samples read from a data set: enough for a short look
 _DOMAINS: dict[int, Domain] = {2: "vector", 3: "signal", 4: "image"}
 
 
@@ -37,63 +42,79 @@ class Task:
 
 
 def as_task(data: Any) -> Task:
-    """A data set, its name or path, a torch ``Dataset``, or a pair (samples, labels)."""
+    """Data in any form of :func:`tstar.data.door.open_data`, split into parts where they have none."""
     if isinstance(data, str | PathLike):
         data = load(data)
     if isinstance(data, DataSet):
         x = (data.x_train, data.y_train, data.x_test, data.y_test)
         return Task(data.name, data.domain, *x, data.num_classes, raw=True)
-    if isinstance(data, tuple | list) and len(data) == 2 and hasattr(data[0], "shape"):
-        return _from_arrays(torch.as_tensor(np.asarray(data[0])), np.asarray(data[1]))
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        return _from_dataset(data)
-    raise TstarError(
-        "data must be a tstar.data.DataSet, a name or path, a torch Dataset of (sample, label) pairs, or "
-        f"a pair (samples, labels) of arrays, got {type(data).__name__}."
-    )
-
-
-def _from_dataset(data: Any) -> Task:
-    """Read a torch ``Dataset``; of a large one an evenly spaced part."""
-    count = len(data)
-    rows = range(count) if count <= _MOST else np.linspace(0, count - 1, _MOST).astype(int).tolist()
-    samples, labels = [], []
-    for row in rows:
-        pair = data[row]
-        if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            raise TstarError(
-                f"A torch Dataset must give (sample, label) pairs, got {type(pair).__name__}."
-            )
-        try:
-            samples.append(torch.as_tensor(np.asarray(pair[0])))
-            labels.append(int(pair[1]))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TstarError(
-                f"Sample {row} must be a tensor with an integer label, but: {error}; add a transform "
-                "such as torchvision.transforms.ToTensor()."
-            ) from error
-    shapes = {tuple(sample.shape) for sample in samples}
-    if len(shapes) != 1:
-        raise TstarError(
-            f"All samples must have one shape, got {len(shapes)} of them; add a resizing transform."
-        )
-    return _from_arrays(torch.stack(samples), np.asarray(labels))
-
-
-def _from_arrays(x: Tensor, labels: np.ndarray) -> Task:
-    if x.ndim not in _DOMAINS:
-        raise TstarError(f"Samples must be N×C×H×W, N×C×L or N×D, got shape {tuple(x.shape)}.")
-    if labels.shape != (len(x),):
-        raise TstarError(f"One label a sample is needed, got {labels.shape} for {len(x)} samples.")
-    raw = x.dtype == torch.uint8 and x.ndim == 4
-    x = x if raw else x.float()
-    if not bool(torch.isfinite(x.float()).all()):
-        raise TstarError("Samples must be finite, but some hold NaN or infinity; remove them.")
-    classes, numbers = np.unique(labels, return_inverse=True)
+    source = open_data(data)
+    x_train, labels = _read(source)
+    if source.test is None:
+        classes, y = np.unique(labels, return_inverse=True)
+        rest, drawn = stratified(torch.from_numpy(y), round(len(y) * TEST_FRACTION), TEST_SEED)
+        x_train, x_test = x_train[rest], x_train[drawn]
+        y_train, y_test = y[rest], y[drawn]
+    else:
+        x_test, other = _read(source.test)
+        classes, y = np.unique(np.concatenate([labels, other]), return_inverse=True)
+        y_train, y_test = y[: len(labels)], y[len(labels) :]
     if len(classes) < 2:
         raise TstarError(f"At least two classes are needed, got {len(classes)}.")
-    y = torch.as_tensor(numbers.astype(np.int64))
-    train, test = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
-    return Task(
-        "your data", _DOMAINS[x.ndim], x[train], y[train], x[test], y[test], len(classes), raw
-    )
+    domain: Domain = "vector"
+    raw = x_train.dtype == torch.uint8 and x_train.ndim == 4
+    if looks_like_tokens(x_train.shape[1:], x_train[:1].numpy().dtype):
+        domain = "tokens"
+        x_train, x_test = x_train.long(), x_test.long()
+    else:
+        domain = _DOMAINS[x_train.ndim]
+        if not raw:
+            x_train, x_test = x_train.float(), x_test.float()
+    y_both = (torch.from_numpy(np.asarray(y, dtype=np.int64)) for y in (y_train, y_test))
+    y_first, y_second = y_both
+    return Task(source.name, domain, x_train, y_first, x_test, y_second, len(classes), raw)
+
+
+def _read(source: Source) -> tuple[Tensor, np.ndarray]:
+    """Samples N×…, as they come, and their labels; of many samples a part."""
+    some = source.some(_MOST, seed=0)
+    if source.x is not None:
+        x, y = source.x, np.asarray(source.y)
+        if some is not None:
+            x, y = x[some], y[some]
+        if x.ndim == 4:
+            x = channels_first(x, source.tensor is not None)
+    else:
+        assert source.pairs is not None
+        pairs = source.pairs
+
+        def samples() -> Any:
+            for sample, label in pairs(None if some is None else some.tolist()):
+                yield _sample(sample), label.item() if hasattr(label, "item") else label
+
+        found = list(elsewhere(samples, 0) if source.foreign else samples())
+        shapes = {sample.shape for sample, _ in found}
+        if len(shapes) != 1:
+            raise TstarError(
+                f"All samples must have one shape, got {len(shapes)} of them; add a resizing transform."
+            )
+        x, y = np.stack([sample for sample, _ in found]), np.array([label for _, label in found])
+    if x.ndim not in _DOMAINS:
+        raise TstarError(f"Samples must be N×C×H×W, N×C×L or N×D, got shape {x.shape}.")
+    if y.ndim != 1 or y.dtype.kind == "O":
+        raise TstarError(f"Labels must be one number or text per sample, got {y.dtype} {y.shape}.")
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        raise TstarError("Samples must be finite, but some hold NaN or infinity; remove them.")
+    return torch.from_numpy(np.ascontiguousarray(x)), y
+
+
+def _sample(sample: Any) -> np.ndarray:
+    if is_pil(sample):
+        return np.moveaxis(from_pil(sample), -1, 0)
+    array = as_array(sample, "A sample")
+    if array is None:
+        raise TstarError(
+            f"A sample must be an image, an array or a tensor, got {type(sample).__name__}; add a "
+            "transform such as torchvision.transforms.ToTensor()."
+        )
+    return numbers(array, "A sample")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tstar.data.dataset import DataSet
+from tstar.data.limits import VARIABLE, most_bytes, parsing
 from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
 from tstar.errors import TstarError, require
 
@@ -21,12 +22,17 @@ def text_files(path: Path) -> list[Path]:
 
     ``[train, test]``, ``[train, test, val]``, or a single file without parts; empty if there are none.
     """
-    stem = path.name.removesuffix(".csv").removesuffix("_train")
+    stem = text_name(path)
     train, test, val = (path.with_name(f"{stem}_{part}.csv") for part in ("train", "test", "val"))
     if train.is_file() and test.is_file():
         return [train, test, *([val] if val.is_file() else [])]
     single = path.with_name(f"{stem}.csv")
     return [single] if single.is_file() else []
+
+
+def text_name(path: Path) -> str:
+    """What the data set of a CSV file is called."""
+    return path.name.removesuffix(".csv").removesuffix("_train")
 
 
 def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> DataSet:
@@ -55,6 +61,8 @@ def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> Dat
         raise TstarError(
             f"Test labels of {name} must occur in its training part, but {strange[0]!r} does not."
         )
+    if not (train_texts and rows[1][0]):
+        raise TstarError(f"{name} must have texts to train on and to test on; add some.")
     x_train, x_test = vectors(train_texts, rows[1][0], dimensions)
     y_train, y_test = (
         torch.tensor([number[label] for label, _ in part], dtype=torch.int64)
@@ -68,6 +76,12 @@ def vectors(
     train: list[str], test: list[str], dimensions: int = DIMENSIONS
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The texts as N×D float32; the weights are fitted on ``train`` only."""
+    needed = 4 * (len(train) + len(test)) * dimensions
+    if needed > 4 * most_bytes():
+        raise TstarError(
+            f"{len(train) + len(test):,} texts of {dimensions} dimensions would need {needed:,} bytes; pass a "
+            f"smaller text_features, or set {VARIABLE}={-(-needed >> 22)}."
+        )
     text = require("sklearn.feature_extraction.text", "sweep")
     hashing = text.HashingVectorizer(
         n_features=dimensions, ngram_range=NGRAMS, alternate_sign=False, norm=None, dtype=np.float32
@@ -83,28 +97,26 @@ def vectors(
 
 def _rows(file: Path) -> tuple[list[str], list[tuple[str, str]]]:
     """Texts, and (label, label_name) of each."""
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            columns = reader.fieldnames or []
-            if not {"label", "text"} <= set(columns):
+    with (
+        parsing(file, "a CSV file in UTF-8"),
+        file.open(encoding="utf-8-sig", newline="") as stream,
+    ):
+        reader = csv.DictReader(stream, strict=True)
+        columns = list(reader.fieldnames or [])
+        if not {"label", "text"} <= set(columns):
+            raise TstarError(
+                f"{file.name} must have the columns label and text (and, if you like, label_name), "
+                f"but its first line has {', '.join(columns)[:200] or 'none'}."
+            )
+        texts, labels = [], []
+        for row in reader:
+            if not row["label"] or row["text"] is None:
                 raise TstarError(
-                    f"{file.name} must have the columns label and text (and, if you like, label_name), "
-                    f"but its first line has {', '.join(columns) or 'none'}."
+                    f"Each line of {file.name} must have a label and a text, but line "
+                    f"{reader.line_num} has not."
                 )
-            texts, labels = [], []
-            for row in reader:
-                if not row["label"] or row["text"] is None:
-                    raise TstarError(
-                        f"Each line of {file.name} must have a label and a text, but line "
-                        f"{reader.line_num} has not."
-                    )
-                texts.append(row["text"])
-                labels.append((row["label"], row.get("label_name") or row["label"]))
-    except (UnicodeDecodeError, csv.Error, OSError) as error:
-        raise TstarError(
-            f"{file} must be a CSV file in UTF-8, but reading it failed: {error}"
-        ) from error
+            texts.append(row["text"])
+            labels.append((row["label"], row.get("label_name") or row["label"]))
     if not texts:
         raise TstarError(f"{file.name} must hold texts, but has none below its first line.")
     return texts, labels
@@ -119,7 +131,8 @@ def _classes(given: list[tuple[str, str]], name: str) -> tuple[tuple[str, ...], 
                 f"Each label of {name} must have one name, but label {label} is called both "
                 f"{names[label]!r} and {label_name!r}."
             )
-    if all(label.isdecimal() for label in names):
+    # Python refuses to read numbers of thousands of digits; longer ones are names.
+    if all(label.isdecimal() and len(label) < 19 for label in names):
         order = sorted(names, key=int)
         if [int(label) for label in order] != list(range(len(order))):
             raise TstarError(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tstar.data.dataset import DataSet
-from tstar.data.validation import positive
 from tstar.errors import TstarError, require
+from tstar.numbers import whole
 
 LIMIT = (
     24  # tokens; most questions and commands are shorter, and longer ones begin with what counts
@@ -25,7 +25,7 @@ def tokenise(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
     configuration must name; the model's wrapper (:class:`tstar.models.zoo.TokenLogits`) rebuilds the
     attention mask from it.
     """
-    positive("limit", limit)
+    whole("limit", limit, least=1)
     if data.texts is None:
         raise TstarError(
             f"{data.name} must hold texts to be tokenised, but has {data.domain} samples only; "

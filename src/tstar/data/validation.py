@@ -23,12 +23,6 @@ DOMAINS: dict[str, tuple[str, int, torch.dtype]] = {
 }
 
 
-def positive(what: str, number: object) -> None:
-    """Raise unless ``number`` is a positive whole number."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise TstarError(f"{what} must be a positive whole number, but got {number!r}.")
-
-
 def check(data: DataSet) -> None:
     """Raise :class:`TstarError` unless the arrays agree with each other and with their domain."""
     if data.domain not in DOMAINS:

@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.difficulty.draw import draw
+from tstar.difficulty.embedding import Embed
 from tstar.difficulty.expectation import expectation, sample_weights
 from tstar.difficulty.gradient import cumulative_gradient
 from tstar.difficulty.interval import bootstrap, over_draws
 from tstar.difficulty.laplacian import laplacian
+from tstar.difficulty.matrix import Matrix, read
 from tstar.difficulty.neighbors import nearest
 from tstar.difficulty.progress import progress
-from tstar.difficulty.reading import Matrix, read
-from tstar.difficulty.reading.embedding import Embed
 from tstar.difficulty.record import Csg, presented
 from tstar.difficulty.similarity import similarity
-from tstar.difficulty.spectrum import spectrum
 from tstar.difficulty.volume import FLOOR, log_volumes
 from tstar.errors import TstarError, unknown
+from tstar.numbers import whole
 
 DISTANCES = ("euclidean", "cosine")
 
@@ -43,18 +43,21 @@ def csg(
     distance: str = "euclidean",
     repeats: int = 1,
     skip_unreadable: bool = False,
+    limit: int | None = None,
 ) -> Csg:
     """The cumulative spectral gradient of a data set: how hard its classes are to tell apart.
 
     0 for perfectly separated classes, up to K − 1 for indistinguishable ones.
 
     Args:
-        data: an array or tensor (N, D), (N, H, W), (N, H, W, C) or (N, C, H, W); a ``Dataset`` or
-            ``DataLoader`` of (sample, label); a Hugging Face data set; or the path of an image
-            folder (PATH/CLASS/NAME.jpg) or an ``.npz`` file. Images may be PIL, of any size. How
-            they become numbers: :mod:`tstar.difficulty.reading.images`. Data are read once; what
-            is kept is N·size²·3 bytes for images.
-        labels: one hashable value a sample; or the name of the label column; not for paths.
+        data: an array or tensor (N, D), (N, H, W), (N, H, W, C) or (N, C, H, W); a table (pandas,
+            polars), by rows; a ``Dataset`` or ``DataLoader`` of (sample, label); a Hugging Face data
+            set, or a dictionary with its ``"train"`` part; or the name of a data set, the path of an
+            image folder (CLASS/NAME.jpg, below train/ if there are parts), an ``.npz`` file or a CSV file
+            of text. Images may be PIL, of any size. How they become numbers: :mod:`tstar.data.pixels`.
+            Data are read once; what is kept is N·size²·3 bytes for images. Code of yours (a ``Dataset``
+            with random transforms) runs in a process of its own, seeded by ``seed``.
+        labels: one hashable value per sample; or the name of the label column; not for paths.
         samples: m, the most samples of a class whose neighbours are looked at.
         neighbors: k.
         seed: of the draw, which depends on it and on sample positions only.
@@ -64,23 +67,38 @@ def csg(
         distance: ``"euclidean"`` or ``"cosine"``.
         repeats: independent draws; more than one gives the interval over draws.
         skip_unreadable: go on without unreadable files of a folder, which is an error otherwise.
+        limit: the most samples to read, drawn by ``seed``; csg of a part differs somewhat from that of
+            the whole. Data that can only be iterated over are read whole.
 
     >>> import numpy as np
     >>> x = np.repeat(np.eye(3), 20, axis=0) + np.random.default_rng(0).normal(0, 0.05, (60, 3))
     >>> float(csg(x, np.repeat(["ant", "bee", "cat"], 20)))    # far apart
     0.0
     """
-    for name, value, least in (("samples", samples, 1), ("neighbors", neighbors, 1)):
-        _whole(name, value, least)
-    _whole("repeats", repeats, 1)
-    _whole("seed", seed, 0)
-    if size is not None:
-        _whole("size", size, 1)
+    samples, neighbors, repeats = (
+        int(whole(name, value, least=1))
+        for name, value in (("samples", samples), ("neighbors", neighbors), ("repeats", repeats))
+    )
+    seed = int(whole("seed", seed, least=0))
+    if seed >= 2**64:
+        raise TstarError(f"seed must be below 2**64, got {seed}.")
+    size, limit = (
+        None if value is None else int(whole(name, value, least=1))
+        for name, value in (("size", size), ("limit", limit))
+    )
     if distance not in DISTANCES:
         raise unknown("distance", distance, DISTANCES)
     if embed is not None and not callable(embed):
         raise TstarError(f"embed must be a function or a module, got {embed!r}.")
-    matrix = read(data, labels, size=size, embed=embed, skip_unreadable=skip_unreadable, seed=seed)
+    matrix = read(
+        data,
+        labels,
+        size=size,
+        embed=embed,
+        skip_unreadable=skip_unreadable,
+        limit=limit,
+        seed=seed,
+    )
     _check(matrix, neighbors)
     return _measure(matrix, samples, neighbors, seed, distance, repeats)
 
@@ -104,7 +122,7 @@ def _measure(
         weights = sample_weights(volumes[rows], owners, K)
         S = expectation(codes[rows], owners, weights, K)
         W = similarity(S)
-        eigenvalues = spectrum(laplacian(W))
+        eigenvalues = np.linalg.eigvalsh(laplacian(W)).astype(np.float64)
         values.append(float(cumulative_gradient(eigenvalues)))
         if len(values) == 1:
             first = S, W, eigenvalues
@@ -122,7 +140,9 @@ def _measure(
             spectrum=first[2],
             classes=matrix.classes,
             samples=tuple(len(d) for d in drawn[0]),
-            indices=tuple(drawn[0]),
+            indices=tuple(
+                rows if matrix.positions is None else matrix.positions[rows] for rows in drawn[0]
+            ),
             neighbors=neighbors,
             seed=seed,
             distance=distance,
@@ -186,8 +206,3 @@ def _check(matrix: Matrix, neighbors: int) -> None:
         raise TstarError(
             f"neighbors < {N} (the number of samples) must hold, got neighbors={neighbors}."
         )
-
-
-def _whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise TstarError(f"{name} must be a whole number of at least {least}, got {value!r}.")

@@ -7,7 +7,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from tstar.difficulty import csg
-from tstar.difficulty.reading import read
+from tstar.difficulty.matrix import read
 from tstar.errors import TstarError
 
 CLASSES = ["ape", "bee", "cow"]
@@ -88,6 +88,9 @@ def test_a_folder_gives_what_its_images_give(folder):
         result = csg(path, samples=20)
         assert result.classes == tuple(CLASSES)
         assert result.value == csg(x, y, samples=20).value
+    (root.parent / "parts" / "test" / "ape").mkdir(parents=True)
+    root.rename(root.parent / "parts" / "train")
+    assert csg(root.parent / "parts", samples=20).value == result.value  # the training part
 
 
 def test_hugging_face_data_sets(images):
@@ -209,7 +212,7 @@ def test_embed_sees_images_of_mixed_sizes(images):
 
 @pytest.mark.parametrize("labels", [[0, 1], np.zeros((90, 3)), None])
 def test_labels_that_do_not_fit(images, labels):
-    with pytest.raises(TstarError, match=r"same length|one value a sample|must be given"):
+    with pytest.raises(TstarError, match=r"same length|one value per sample|must be given"):
         csg(images[0], labels)
 
 
@@ -230,7 +233,7 @@ def test_labels_of_a_data_set_that_do_not_fit(images):
         (np.array([[0.0], [1.0], [np.nan], [2.0]]), [0, 0, 1, 1], "sample 2 has.*nan"),
         (np.array([[0.0], [1.0], [np.inf], [2.0]]), [0, 0, 1, 1], "sample 2 has.*inf"),
         (np.array([[0.0], [1.0], [1e200], [2.0]]), [0, 0, 1, 1], "1e100"),
-        (np.ones(4), [0, 0, 1, 1], "one row a sample"),
+        (np.ones(4), [0, 0, 1, 1], "one row per sample"),
         (np.array([["a"], ["b"]]), [0, 1], "numbers"),
         (np.full((4, 8, 8), 300), [0, 0, 1, 1], "0–255"),
         (np.zeros((4, 8, 8, 7)), [0, 0, 1, 1], "channels"),
@@ -240,7 +243,7 @@ def test_labels_of_a_data_set_that_do_not_fit(images):
         ([], None, "at least two samples"),
         (object(), None, "object"),
         ([{"picture": 1, "label": 2}], None, "picture"),
-        ("no/such/place", None, "is in neither"),
+        ("no/such/place", None, "was not found"),
     ],
 )
 def test_bad_input_is_a_clear_error(data, labels, message):
@@ -287,12 +290,12 @@ def test_unreadable_files_are_named_and_counted_and_skipped_on_request_only(fold
 
 
 def test_folders_that_are_none(tmp_path, folder):
-    with pytest.raises(TstarError, match="found none"):
+    with pytest.raises(TstarError, match="has 0 such folders"):
         csg(tmp_path / "root" / "ape")
-    (tmp_path / "both" / "train").mkdir(parents=True)
-    (tmp_path / "both" / "test").mkdir()
-    with pytest.raises(TstarError, match="train"):
-        csg(tmp_path / "both")
+    (tmp_path / "empty" / "a").mkdir(parents=True)
+    (tmp_path / "empty" / "b").mkdir()
+    with pytest.raises(TstarError, match="none"):
+        csg(tmp_path / "empty")
 
 
 def test_files_that_are_none(tmp_path):

@@ -10,7 +10,7 @@ Image = pytest.importorskip("PIL.Image")
 
 from tstar import TstarError  # noqa: E402
 from tstar.data import load  # noqa: E402
-from tstar.data.images import stack  # noqa: E402
+from tstar.data.folders import stack  # noqa: E402
 
 
 def make(folder: Path, parts: dict[str, int], classes: str = "abc", suffix: str = "png") -> Path:
@@ -76,7 +76,7 @@ def test_broken_and_missing_pieces(tmp_path: Path) -> None:
     make(tmp_path / "toy", {"train": 2, "test": 2})
     broken = tmp_path / "toy" / "train" / "b" / "zz.jpg"
     broken.write_bytes(b"\xff\xd8 this is no image")
-    with pytest.raises(TstarError, match=r"zz\.jpg of toy must be a readable image"):
+    with pytest.raises(TstarError, match=r"zz\.jpg must be a readable image"):
         load("toy", root=tmp_path)
     broken.unlink()
     (tmp_path / "toy" / "test" / "new").mkdir()

@@ -1,0 +1,169 @@
+"""Folders of image files: what they hold, and their pixels in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tstar.data.dataset import DataSet
+from tstar.data.limits import open_image
+from tstar.data.pixels import from_pil
+from tstar.data.resize import area_resize
+from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.errors import TstarError
+
+EXTENSIONS = frozenset(
+    {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff", ".gif"}
+)
+Files = list[tuple[Path, int]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The (file, label) pairs of a folder; ``test`` is ``None`` where it has no parts."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: Files
+    test: Files | None
+
+
+def find_images(path: Path) -> Layout:
+    """A folder ``{train,test}/CLASS/*.jpg`` (or .png, …), classes in alphabetical order.
+
+    ``{train,val}`` without ``test`` takes ``val`` for the test part; with both, ``val`` joins the
+    training part, since every run holds out a validation part of its own. A folder ``CLASS/*.jpg``
+    has no parts. Hidden files and those with another ending are left out.
+    """
+    name = path.resolve().name
+    if not (path / "train").is_dir():
+        classes = _class_names(path, name)
+        return Layout(name, classes, _files(path, classes), None)
+    classes = _class_names(path / "train", name)
+    has_test, has_val = (path / "test").is_dir(), (path / "val").is_dir()
+    train = _files(path / "train", classes)
+    test = _files(path / ("test" if has_test else "val"), classes) if has_test or has_val else []
+    if has_test and has_val:
+        train += _files(path / "val", classes)
+    return Layout(name, classes, train, test)
+
+
+def read_folder(path: Path, size: int | None) -> DataSet:
+    """The folder in memory; without parts, a seeded, stratified fifth is the test part."""
+    found = find_images(path)
+    if found.test == []:
+        raise TstarError(
+            f"{path} must hold test/CLASS/* besides train/CLASS/*, but has neither test nor val."
+        )
+    return from_files(found.name, found.classes, found.train, found.test, size)
+
+
+def image_pairs(
+    files: Files,
+    classes: Sequence[str],
+    unreadable: list[str],
+    positions: Sequence[int] | None = None,
+) -> Iterator[tuple[Any, str]]:
+    """(image, class name) of each file; what cannot be read is noted in ``unreadable``."""
+    unreadable.clear()
+    for file, label in files if positions is None else (files[i] for i in positions):
+        try:
+            image = open_image(file)
+        except TstarError as error:
+            unreadable.append(str(error))
+            continue
+        yield image, classes[label]
+
+
+def from_files(
+    name: str,
+    classes: Sequence[str],
+    train: Sequence[tuple[Path, int]],
+    test: Sequence[tuple[Path, int]] | None,
+    size: int | None,
+) -> DataSet:
+    """A data set from (file, label) pairs; without ``test``, a seeded, stratified fifth is the test part."""
+    if test is None:
+        y = torch.tensor([label for _, label in train], dtype=torch.int64)
+        rest, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
+        train, test = [train[i] for i in rest.tolist()], [train[i] for i in drawn.tolist()]
+    x_train, x_test = (
+        stack([path for path, _ in part].__getitem__, len(part), size, name)
+        for part in (train, test)
+    )
+    y_train, y_test = (
+        torch.tensor([y for _, y in part], dtype=torch.int64) for part in (train, test)
+    )
+    return DataSet(name, "image", x_train, y_train, x_test, y_test, tuple(classes))
+
+
+def stack(image_at: Callable[[int], Any], count: int, size: int | None, name: str) -> Tensor:
+    """``count`` images as uint8, N×3×size×size; ``image_at(i)`` gives image i, of PIL, or its path.
+
+    Each image is resized as soon as it is decoded, so that only the result is held in memory.
+    Without ``size`` all images must have one size, which they keep.
+    """
+    if count == 0:
+        raise TstarError(f"{name} must hold images, but has none.")
+    first = _pixels(image_at(0), size)
+    result = torch.empty((count, *first.shape), dtype=torch.uint8)
+
+    def fill(index: int) -> None:
+        image = first if index == 0 else _pixels(image_at(index), size)
+        if image.shape != result.shape[1:]:
+            old, new = ("×".join(map(str, s)) for s in (result.shape[:1:-1], image.shape[:0:-1]))
+            raise TstarError(
+                f"Images of {name} must have one size, but got {old} and {new} pixels; pass size=, "
+                "e.g. size=32, to bring them to one."
+            )
+        result[index] = image
+
+    # Decoding releases Python's lock. Each thread writes to its own place, so order cannot matter.
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        step = 1024  # bounds the number of waiting tasks, and how much is read after an error
+        for start in range(0, count, step):
+            list(pool.map(fill, range(start, min(count, start + step))))
+    return result
+
+
+def _pixels(image: Any, size: int | None) -> Tensor:
+    image = open_image(image) if isinstance(image, Path) else image
+    pixels = torch.from_numpy(from_pil(image).transpose(2, 0, 1).copy())
+    return pixels if size is None else area_resize(pixels, size)
+
+
+def _class_names(folder: Path, name: str) -> tuple[str, ...]:
+    classes = tuple(sorted(entry.name for entry in folder.iterdir() if _is_class(entry)))
+    if len(classes) < 2:
+        raise TstarError(
+            f"{name} must have a folder of images for each of at least two classes, but {folder} has "
+            f"{len(classes)} such folders; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
+        )
+    return classes
+
+
+def _is_class(entry: Path) -> bool:
+    return entry.is_dir() and not entry.name.startswith(".")
+
+
+def _files(folder: Path, classes: Sequence[str]) -> Files:
+    number = {name: label for label, name in enumerate(classes)}
+    strange = sorted(e.name for e in folder.iterdir() if _is_class(e) and e.name not in number)
+    if strange:
+        raise TstarError(
+            f"Classes of {folder} must occur in the training part, but {strange[0]!r} does not."
+        )
+    return [
+        (file, label)
+        for name, label in number.items()
+        if (folder / name).is_dir()
+        for file in sorted((folder / name).rglob("*"))
+        if file.suffix.lower() in EXTENSIONS and not file.name.startswith(".") and not file.is_dir()
+    ]

@@ -1,0 +1,59 @@
+"""Sizes are looked at before anything is read, and one guard translates what a parser raises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tstar.errors import TstarError, require
+
+VARIABLE = "TSTAR_MAX_MB"
+_MEGABYTES = 256
+_RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a thousand
+
+
+def most_bytes() -> int:
+    """What a small file may unpack to: 256 MB, or ``$TSTAR_MAX_MB``."""
+    given = os.environ.get(VARIABLE, "")
+    if given and not given.isdecimal():
+        raise TstarError(f"{VARIABLE} must be a whole number of megabytes, got {given!r}.")
+    return (int(given[:15]) if given else _MEGABYTES) << 20
+
+
+def check_unpacked(path: Path, needed: int, packed: int) -> None:
+    """Raise if ``packed`` bytes claim to hold so much more that they look like a trap."""
+    allowed = max(most_bytes(), _RATIO * packed)
+    if needed > allowed:
+        raise TstarError(
+            f"{path} would unpack from {packed:,} to {needed:,} bytes, more than the {allowed:,} that are "
+            f"allowed; if it is meant to be so large, set {VARIABLE}={-(-needed >> 20)}."
+        )
+
+
+@contextmanager
+def parsing(path: os.PathLike[str] | str, must: str) -> Iterator[None]:
+    """Whatever a library's parser raises becomes one error with the file's name."""
+    try:
+        yield
+    except TstarError:
+        raise
+    except Exception as error:  # a damaged file can make a parser raise anything
+        reason = str(error).strip() or type(error).__name__
+        raise TstarError(
+            f"{os.fspath(path)} must be {must}, but reading it failed: {reason}"
+        ) from error
+
+
+def open_image(path: Path) -> Any:
+    """A decoded PIL image, from a regular file of bearable size."""
+    pil = require("PIL.Image", "vision")
+    if not path.is_file():  # a pipe would block
+        raise TstarError(f"{path} must be a readable image, but is no regular file.")
+    with parsing(path, "a readable image"), pil.open(path) as image:
+        pixels = image.width * image.height
+        check_unpacked(path, 4 * pixels, 0)
+        image.load()
+        return image.copy()

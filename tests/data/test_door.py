@@ -1,0 +1,307 @@
+"""The one door: every form in which labeled samples come gives the same csg and the same task."""
+
+import os
+import random
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+)
+
+from tstar import TstarError, csg
+from tstar.data.door import open_data
+from tstar.data.task import as_task
+
+RNG = np.random.default_rng(0)
+Y = np.arange(120) % 3
+X = RNG.normal(size=(120, 6)).astype(np.float32) + Y[:, None]
+EXPECTED = csg(X, Y, samples=20).value
+
+
+class Pairs(Dataset):
+    """A class of the user's: nobody knows what it draws on."""
+
+    def __init__(self, x=X, y=Y, noise=None):
+        self.x, self.y, self.noise = x, y, noise
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i] + (0 if self.noise is None else self.noise()), self.y[i]
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(zip(X, Y, strict=True))
+
+
+def forms():
+    tensors = torch.from_numpy(X), torch.from_numpy(Y)
+    yield "pair", (X, Y)
+    yield "pair in a list", [X, Y]
+    yield "lists", (X.astype(float).tolist(), Y.tolist())
+    yield "tensors", tensors
+    yield "columns", {"x": X, "y": Y}
+    yield "parts", {"train": Pairs(), "validation": Pairs(X[:30], Y[:30])}
+    yield "dataset", Pairs()
+    yield "tensor dataset", TensorDataset(*tensors)
+    yield "subset", Subset(TensorDataset(*tensors), range(120))
+    yield (
+        "concatenation",
+        ConcatDataset([Pairs(X[:50], Y[:50]), TensorDataset(*(t[50:] for t in tensors))]),
+    )
+    yield "iterable", Stream()
+    yield "loader", DataLoader(Pairs(), batch_size=7)
+    yield "shuffling loader", DataLoader(Pairs(), batch_size=7, shuffle=True, drop_last=True)
+    yield "loader of a stream", DataLoader(Stream(), batch_size=7)
+    yield "rows", list(zip(X, Y, strict=True))
+    yield "dictionaries", [{"features": x, "label": int(y)} for x, y in zip(X, Y, strict=True)]
+
+
+@pytest.mark.parametrize(("kind", "data"), list(forms()), ids=[kind for kind, _ in forms()])
+def test_one_csg_and_one_task_from_every_form(kind, data):
+    assert csg(data, samples=20).value == EXPECTED
+    task = as_task(data)
+    assert (task.num_classes, task.domain) == (3, "vector")
+    assert len(task.x_train) + len(task.x_test) == 150 if kind == "parts" else 120
+
+
+def test_tables_are_read_by_rows():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X)
+    assert csg(table, pandas.Series(Y), samples=20).value == EXPECTED
+    assert csg((table, pandas.DataFrame({"y": Y})), samples=20).value == EXPECTED
+    named = table.assign(kind=np.array(["a", "b", "c"])[Y])
+    result = csg(named, "kind", samples=20)
+    assert (result.value, result.classes) == (EXPECTED, ("a", "b", "c"))
+    assert csg(table.astype("Float64"), Y, samples=20).value == EXPECTED
+    with pytest.raises(TstarError, match="labels must be given"):
+        csg(named)
+    with pytest.raises(TstarError, match="must hold numbers"):
+        csg(named, Y)
+    with pytest.raises(TstarError, match="numbers"):
+        csg(table.astype("Float64").mask(table > 2), Y)
+
+
+def test_tables_of_polars_and_arrays_of_xarray():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({f"c{i}": X[:, i] for i in range(6)} | {"y": Y})
+    assert csg(table, "y", samples=20).value == EXPECTED
+    assert csg(table.drop("y"), table["y"], samples=20).value == EXPECTED
+    xarray = pytest.importorskip("xarray")
+    array = xarray.DataArray(X, dims=("row", "column"))
+    assert csg(array, Y, samples=20).value == EXPECTED
+    with pytest.raises(TstarError, match=r"xarray|Dataset|column"):
+        csg(xarray.Dataset({"a": array}), Y)
+
+
+def test_masks_are_not_lost():
+    masked = np.ma.masked_array(X, mask=X > 2)
+    with pytest.raises(TstarError, match="data must have no masked values"):
+        csg(masked, Y)
+    with pytest.raises(TstarError, match="labels must have no masked values, but 60 are"):
+        csg(X, np.ma.masked_array(Y, mask=np.arange(120) < 60))
+    assert csg(np.ma.masked_array(X), np.ma.masked_array(Y), samples=20).value == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("data", "labels"),
+    [
+        (np.array(3.0), [0]),
+        (np.float64(3), None),
+        (torch.tensor(1.0), torch.tensor(0)),
+        (X, np.array(0)),
+        (X, 5),
+        (X, torch.tensor(0)),
+        ({}, None),
+        ({"a": 1}, None),
+        ({"train": 3}, None),
+        (torch.empty(120, 6, device="meta"), Y),
+        (torch.zeros(120, 6, dtype=torch.complex64), Y),
+        (X.astype(complex), Y),
+        (X.astype(str), Y),
+        (X.astype("V4"), Y),
+        (np.zeros(120, dtype=[("a", "f4"), ("b", "f4")]), Y),
+        (np.array(["a", None, 3] * 40, dtype=object).reshape(120, 1), Y),
+        (np.zeros((120, 6), "datetime64[s]"), Y),
+        (X, [[1, 0]] * 120),
+        (X, [{"a": 1}] * 120),
+        (None, None),
+        ((), ()),
+        (b"bytes", None),
+        ([X[:3], Y], None),
+        (iter([1, 2]), None),
+        ({1, 2}, [0, 1]),
+        (lambda: 3, None),
+    ],
+)
+def test_odd_input_ends_in_the_packages_own_error(data, labels):
+    with pytest.raises(TstarError):
+        csg(data, labels)
+
+
+def test_odd_dtypes_that_hold_numbers():
+    whole = np.clip(np.round(X * 2), -8, 8)
+    expected = csg(whole, Y, samples=20).value
+    tensor = torch.from_numpy(whole)
+    assert csg(tensor.to(torch.float8_e4m3fn), Y, samples=20).value == expected
+    assert csg(tensor.to(torch.bfloat16), Y, samples=20).value == expected
+    assert csg(tensor.to_sparse(), Y, samples=20).value == expected
+    assert csg(whole.astype(">f8"), Y, samples=20).value == expected
+    assert csg(whole.astype(object), Y, samples=20).value == expected
+    assert csg(X, Y.astype(np.uint64) + np.uint64(2**63), samples=20).value == EXPECTED
+    assert csg(X, Y[:, None], samples=20).value == EXPECTED
+
+
+def test_token_ids_are_told_by_their_look_under_any_name():
+    ids = RNG.integers(0, 1000, (120, 5))
+    pairs = [{"x": row.tolist(), "label": int(y)} for row, y in zip(ids, Y, strict=True)]
+    for data in (
+        pairs,
+        [{"input_ids": row["x"], "labels": row["label"]} for row in pairs],
+        TensorDataset(torch.from_numpy(ids), torch.from_numpy(Y)),
+        (torch.from_numpy(ids), Y),
+    ):
+        with pytest.raises(TstarError, match="token ids"):
+            csg(data)
+        assert csg(data, embed=lambda batch: batch.float(), samples=20).num_classes == 3
+        assert as_task(data).domain == "tokens"
+    assert csg(ids, Y, samples=20).num_classes == 3  # a table of counts is no text
+
+
+def test_hugging_face_parts():
+    datasets = pytest.importorskip("datasets")
+    part = datasets.Dataset.from_dict({"features": X.tolist(), "label": Y.tolist()})
+    parts = datasets.DatasetDict(train=part, test=part.select(range(30)))
+    assert csg(parts, samples=20).value == csg(part, samples=20).value == EXPECTED
+    assert len(as_task(parts).x_test) == 30
+    assert len(as_task(parts).x_train) == 120
+
+
+def test_a_loader_over_a_part_of_its_data_gives_that_part():
+    chosen = [*range(0, 120, 2), 1, 3, 5]
+    loader = DataLoader(Pairs(), batch_size=8, sampler=SubsetRandomSampler(chosen))
+    kept = sorted(chosen)
+    assert csg(loader, samples=99).value == pytest.approx(csg(X[kept], Y[kept], samples=99).value)
+
+
+def states():
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    return python, numpy[1].tobytes(), numpy[2], torch.get_rng_state().numpy().tobytes()
+
+
+NOISE = {
+    "python": random.random,
+    "numpy": lambda: np.random.rand(),  # noqa: NPY002
+    "torch": lambda: float(torch.rand(())),
+}
+
+
+@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("loader", [False, True])
+def test_random_transforms_follow_the_seed_and_leave_the_process_alone(kind, loader):
+    data = Pairs(noise=NOISE[kind])
+    data = DataLoader(data, batch_size=8, shuffle=True) if loader else data
+    before = states()
+    first = csg(data, samples=20, seed=3).value
+    assert csg(data, samples=20, seed=3).value == first
+    assert csg(data, samples=20, seed=4).value != first
+    as_task(data)
+    assert states() == before
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_threads_neither_disturb_each_other_nor_a_bystander():
+    data = Pairs(noise=lambda: random.random() + np.random.rand() + float(torch.rand(())))  # noqa: NPY002
+    expected = csg(data, samples=10, seed=5).value
+    np.random.seed(1)  # noqa: NPY002
+    alone = np.random.rand(200_000)  # noqa: NPY002
+    np.random.seed(1)  # noqa: NPY002
+    seen, found, stop = [], [], threading.Event()
+
+    def bystander():
+        while not stop.is_set() and len(seen) < 200_000:
+            seen.append(np.random.rand())  # noqa: NPY002
+
+    def measure():
+        for seed in (5, 5, np.int64(5)):
+            found.append(csg(data, samples=10, seed=seed).value)
+
+    threads = [threading.Thread(target=measure) for _ in range(4)]
+    watcher = threading.Thread(target=bystander)
+    for thread in (watcher, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    watcher.join()
+    assert found == [expected] * 12
+    assert seen == alone[: len(seen)].tolist()
+
+
+@pytest.mark.parametrize("seed", [2**64, -1, 1.5, "3", None, True])
+def test_bad_seeds_leave_the_process_alone(seed):
+    before = states()
+    with pytest.raises(TstarError, match="seed"):
+        csg(X, Y, seed=seed)
+    assert states() == before
+    assert csg(X, Y, samples=20, seed=np.int64(0)).value == EXPECTED
+
+
+def test_errors_of_the_users_code_name_the_place():
+    class Broken(Pairs):
+        def __getitem__(self, i):
+            if i == 17:
+                raise KeyError("no such row")
+            return super().__getitem__(i)
+
+    with pytest.raises(TstarError, match=r"item 17: KeyError: 'no such row'"):
+        csg(Broken())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="reads in this process")
+def test_a_reader_that_dies_is_an_error():
+    class Dying(Pairs):
+        def __getitem__(self, i):
+            os._exit(1)
+
+    with pytest.raises(TstarError, match="ended before it was done"):
+        csg(Dying())
+
+
+def test_a_bounded_sample_reads_no_more_and_follows_the_seed():
+    read = []
+
+    class Counting(list):
+        def __getitem__(self, i):
+            read.append(i)
+            return super().__getitem__(i)
+
+    rows = Counting(zip(X, Y, strict=True))
+    assert open_data(rows).length == 120
+    result = csg(TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)), limit=60, samples=9)
+    same = csg(X, Y, limit=60, samples=9)
+    assert same.value == result.value
+    assert result.num_samples == 60
+    assert "60 of 120" in result.notes[-1]
+    for rows_of_class, name in zip(result.indices, result.classes, strict=True):
+        assert (Y[rows_of_class] == name).all()  # positions in the whole data
+    assert csg(X, Y, limit=60, samples=9, seed=1).value != result.value
+    assert csg(X, Y, limit=120, samples=20).value == EXPECTED
+
+
+def test_no_warning_escapes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        csg(DataLoader(Pairs(), batch_size=5), samples=5)
