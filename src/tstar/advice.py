@@ -250,13 +250,15 @@ def _evidence() -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+_MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
+
+
 def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
     """csg of the data; a notice in place of a number where it cannot be computed."""
     from tstar.difficulty import csg
 
-    pair = isinstance(data, tuple) and len(data) == 2
     try:
-        measured = csg(*data) if pair else csg(data)
+        measured = csg(data, limit=max(_MEASURED, 50 * num_classes))
     except TstarError as error:
         extra.append(
             Notice(

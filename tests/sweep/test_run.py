@@ -316,7 +316,9 @@ def test_csg_is_computed_once_and_kept(path, inline, monkeypatch):
     import tstar.difficulty
 
     calls = []
-    monkeypatch.setattr(tstar.difficulty, "csg", lambda x, y, seed: calls.append(len(x)) or 1.25)
+    monkeypatch.setattr(
+        tstar.difficulty, "csg", lambda data, seed: calls.append(len(data.y_train)) or 1.25
+    )
     study = dataclasses.replace(tiny("temperature = [1, 2]"), csg=True)
     do(study, path, inline(), max_runs=1)
     do(study, path, inline())

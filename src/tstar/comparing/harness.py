@@ -134,7 +134,7 @@ def measure_csg(data: DataSet) -> float:
     """The cumulative spectral gradient of the training part."""
     from tstar.difficulty import csg
 
-    return float(csg(data.x_train, data.y_train))
+    return float(csg(data))
 
 
 class _Bench:

@@ -67,7 +67,7 @@ def make_plan(
                 say(f"csg of {source.dataset} …")
                 from tstar.difficulty import csg as compute_csg
 
-                stored = float(compute_csg(data.x_train, data.y_train, seed=0))
+                stored = float(compute_csg(data, seed=0))
             known[digest] = stored
         # A wrong name or width is said now, not by every run.
         networks = {(s.model, s.num_features, s.trunk_features, s.depth): s for s in mine}
