@@ -28,7 +28,7 @@ from tstar.curves.resampling import clusters
 from tstar.errors import TstarError
 from tstar.evidence import RULES, atlas, cases, compare, noise, scores
 from tstar.formula.equation import temperature
-from tstar.formula.law import family
+from tstar.formula.training import family
 from tstar.report.style import save
 from tstar.sweep.study import load_study
 from tstar.sweep.transfer import load_runs

@@ -18,7 +18,7 @@ from tstar.curves import Curve
 from tstar.curves.resampling import data_sets
 from tstar.errors import TstarError, require
 from tstar.evidence.regret import Rule
-from tstar.formula.law import family
+from tstar.formula.training import family
 
 Array = NDArray[np.float64]
 

@@ -1,33 +1,51 @@
-"""From a model and its data to a temperature with its reasons."""
+"""From a model, its data and the way of training to a temperature with its reasons."""
 
 from __future__ import annotations
 
-import html
-import json
 import os
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from tstar.errors import TstarError, unknown
-from tstar.formula.cautions import Notice, Plan, notices, read_optimizer
-from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.errors import TstarError
+from tstar.formula import rendering
+from tstar.formula.cautions import Notice, by_gravity, transformer_rate
+from tstar.formula.choice import uses_csg
+from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, explain
-from tstar.formula.law import MOMENTUM, family
-from tstar.numbers import check_csg, whole
+from tstar.formula.training import Keywords, Training
+from tstar.numbers import whole
+from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, resolve_head, unwrap
+from tstar.surgery.probing import call, undisturbed
 
-Scenario = Literal["scratch", "finetune"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A temperature, the terms it is made of, why this formula, and what to be careful about.
+    """What to do with a model before training, why, and what to be careful about.
 
-    ``float(advice)`` is the temperature; ``tstar.temper(model, advice)`` applies it.
+    ``float(advice)`` is the temperature; ``tstar.temper(model, advice)`` applies all of it.
+
+    Args:
+        temperature: T.
+        head: the output layer.
+        csg: the difficulty of the data, where it was given or measured.
+        explanation: T with its terms and its reason.
+        notices: what to be careful about, the gravest first.
+        norm: ``"batch"`` to insert a BatchNorm before the output layer, ``None`` to insert nothing.
+        backbone: c of :class:`tstar.TemperedHead`; ``None`` leaves the backbone's gradient as it is.
+        lr_factor: what to multiply the learning rate by.
+        weight_decay_factor: what to multiply the weight decay by.
+        leave: leave the model as it is; ``temper`` then returns it unchanged.
+        expectation: what to expect over the plain model, in words; ``None`` where it is not known.
+        optimizer: the live optimizer that the advice was read from, if any.
     """
 
     temperature: float
@@ -35,13 +53,28 @@ class Recommendation:
     num_features: int
     num_classes: int
     csg: float | None
-    reason: str
     explanation: Explanation
     notices: tuple[Notice, ...]
+    norm: str | None = "batch"
+    backbone: float | None = None
+    lr_factor: float = 1.0
+    weight_decay_factor: float = 1.0
+    leave: bool = False
+    expectation: str | None = None
+    optimizer: Any = field(default=None, repr=False, compare=False)
 
     @property
     def variant(self) -> str:
         return self.explanation.variant
+
+    @property
+    def reason(self) -> str:
+        """Why this formula."""
+        return self.explanation.reason
+
+    @property
+    def training(self) -> Training:
+        return self.explanation.training
 
     @property
     def warnings(self) -> tuple[Notice, ...]:
@@ -51,62 +84,50 @@ class Recommendation:
     def __float__(self) -> float:
         return self.temperature
 
-    def __str__(self) -> str:
-        lines = [f"Train at T = {self.temperature:.4g}   ({self._facts()})"]
-        lines += [f"  {term.expression:<30}{term.value:>+10.4f}" for term in self.explanation.terms]
-        if self.explanation.limit is not None:
-            lines.append(f"  budget: {self.explanation.limit_text()}")
-        lines.append(f"  {self.reason}")
-        lines += [f"  {notice.severity}: {notice.message}" for notice in self.notices]
-        return "\n".join(lines)
-
-    def _facts(self) -> str:
+    def describe(self) -> rendering.Description:
+        """What there is to say, the verdict first, before it is drawn."""
         csg = "" if self.csg is None else f", csg = {self.csg:.3g}"
-        name = self.explanation.coefficients.name
-        return f"M = {self.num_features}, K = {self.num_classes}{csg}; coefficients: {name}"
+        factors = (
+            ("the learning rate", self.lr_factor),
+            ("the weight decay", self.weight_decay_factor),
+        )
+        return rendering.describe(
+            self.explanation,
+            facts=f"M = {self.num_features}, K = {self.num_classes}{csg}",
+            leave=self.leave,
+            norm=self.norm,
+            expectation=self.expectation or "",
+            notices=self.notices,
+            changes=tuple(
+                f"multiply {what} by {factor:.3g}" for what, factor in factors if factor != 1
+            ),
+        )
+
+    def __str__(self) -> str:
+        return rendering.as_text(self.describe())
 
     def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.markup import escape
-        from rich.table import Table
-
-        terms = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
-        for term in self.explanation.terms:
-            terms.add_row(f"  {term.expression}", f"{term.value:+.4f}")
-        limit = [f"  budget: {text}"] if (text := self.explanation.limit_text()) else []
-        colours = {"warning": "bold red", "caution": "yellow", "note": "dim"}
-        lines = [
-            f"[{colours[n.severity]}]{n.severity}[/] {escape(n.message)}" for n in self.notices
-        ]
-        title = f"[bold]Train at T = {self.temperature:.4g}[/]   [dim]{escape(self._facts())}[/]"
-        return Group(title, terms, *limit, f"[dim]{escape(self.reason)}[/]", *lines)
+        return rendering.as_rich(self.describe())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(t.expression)}</td><td style='text-align:right'>{t.value:+.4f}</td></tr>"
-            for t in self.explanation.terms
-        )
-        text = self.explanation.limit_text()
-        limit = f"<p>budget: {html.escape(text)}</p>" if text else ""
-        colours = {"warning": "#b3261e", "caution": "#8a5a00", "note": "inherit"}
-        items = "".join(
-            f"<li style='color:{colours[n.severity]}'><b>{n.severity}</b> {html.escape(n.message)}</li>"
-            for n in self.notices
-        )
-        return (
-            f"<div><b>Train at T = {self.temperature:.4g}</b> ({html.escape(self._facts())})"
-            f"<table>{rows}</table>{limit}<p>{html.escape(self.reason)}</p><ul>{items}</ul></div>"
-        )
+        return rendering.as_html(self.describe())
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as plain JSON types."""
         return {
             **self.explanation.to_dict(),
+            "verdict": self.describe().verdict,
+            "temperature": self.temperature,
             "head": self.head.path,
             "num_features": self.num_features,
             "num_classes": self.num_classes,
             "csg": self.csg,
-            "reason": self.reason,
+            "norm": self.norm,
+            "backbone": self.backbone,
+            "lr_factor": self.lr_factor,
+            "weight_decay_factor": self.weight_decay_factor,
+            "leave": self.leave,
+            "expectation": self.expectation,
             "notices": [vars(notice) for notice in self.notices],
         }
 
@@ -118,139 +139,171 @@ def recommend(
     num_classes: int | None = None,
     csg: Any = None,
     variant: str | None = None,
-    optimizer: Any = None,
-    steps: int | None = None,
-    label_smoothing: float = 0.0,
-    scenario: Scenario = "scratch",
-    batch_size: int | None = None,
-    coefficients: Coefficients | str | None = None,
+    coefficients: Coefficients | str | os.PathLike[str] | None = None,
+    norm: str | None = "batch",
     head: str | Head | None = None,
     example_input: Any = None,
+    **training: Unpack[Keywords],
 ) -> Recommendation:
     """The temperature to train this model at, with its reasons and what to be careful about.
 
-    It reads the model and the data and changes nothing: mode, gradients, buffers and random generators are as
-    before.
+    It reads the model and, where the formula uses them, the data. It changes nothing: mode, gradients, buffers and
+    random generators are as before.
 
     Args:
         model: the classifier; M and K are read from its output layer.
-        data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels; gives
-            the difficulty, which the paper's csg and csgcn use.
+        data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels. Its
+            difficulty is measured only if the formula in use needs it; its length counts the steps of ``epochs``.
         num_classes: K, where the model's output layer will be replaced later.
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
-        optimizer: a torch optimiser, a name, or a pair such as ``("sgd", 0.1)``. With a learning rate and with
-            ``steps``, and no variant named, T is no hotter than this training can learn at (:mod:`tstar.formula.law`).
-        steps: the planned number of optimiser steps.
-        label_smoothing: the smoothing in the loss.
-        scenario: ``"scratch"`` or ``"finetune"``.
-        batch_size: samples a step.
-        coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer and steps too.
+        coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer, lr and steps.
+        norm: ``"batch"``, or ``None`` if no norm may be inserted.
         head: the output layer's path, where the model has several.
         example_input: an input that the model accepts, where the output layer is not found without one.
+        training: how you train, in the same keywords as :func:`tstar.temperature`: ``optimizer`` (a name, a pair
+            such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``,
+            ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``.
     """
-    if scenario not in ("scratch", "finetune"):
-        raise unknown("scenario", scenario, ("scratch", "finetune"))
-    _check_plan(steps, label_smoothing, batch_size)
     if head == "all":
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     found = resolve_head(model, head, example_input)
-    name, lr, momentum = read_optimizer(optimizer, found.layer)
-    K = found.num_classes if num_classes is None else num_classes
+    K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
+    told = _told(data, training, found)
     extra: list[Notice] = []
-    if data is not None and csg is None:
-        csg = _measure(data, K, extra)
-    difficulty = None if csg is None else check_csg(csg)
-    momentum = MOMENTUM if momentum is None else momentum
-    training: dict[str, Any] = {}
-    if lr is not None and steps is not None and family(name or ""):
-        training = {"lr": lr, "optimizer": name, "steps": steps, "momentum": momentum}
-    result, reason = _explained(
-        found.num_features, K, difficulty, variant, coefficients, scenario, training
+    if data is not None:
+        extra += _class_count(data, K)
+        if csg is None and uses_csg(told, variant, coefficients):
+            csg = _measure(data, K, extra)
+    result = explain(
+        found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=told
     )
-    plan = Plan(
-        optimizer=name,
-        lr=lr,
-        momentum=momentum,
-        steps=steps,
-        batch_size=batch_size,
-        label_smoothing=label_smoothing,
-        scenario=scenario,
-        attention=_has_attention(unwrap(model)),
-    )
+    follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
+    extra += _network(unwrap(model), found, follows, told)
+    leave = norm is None
+    if leave:
+        extra.append(
+            Notice(
+                "caution",
+                "no-norm",
+                "The formula presupposes a BatchNorm before the output layer, whose features have a known scale; without "
+                "it no T is known to help.",
+            )
+        )
+        result = replace(result, temperature=1.0)
+    optimizer = training.get("optimizer")
     return Recommendation(
         temperature=result.temperature,
         head=found,
         num_features=found.num_features,
-        num_classes=int(K),
-        csg=difficulty,
-        reason=reason,
+        num_classes=K,
+        csg=None if csg is None else float(csg),
         explanation=result,
-        notices=(*extra, *notices(result, int(K), plan)),
+        notices=by_gravity(*extra, *result.notices),
+        norm=None if follows else norm,
+        leave=leave,
+        optimizer=optimizer if hasattr(optimizer, "param_groups") else None,
     )
 
 
-# The evidence is results/budget/README.md.
-_AWARE = (
-    "The paper's T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on the atlas of "
-    "training runs; csg is no part of it."
-)
+def _told(data: Any, training: Keywords, head: Head) -> Training:
+    """How one trains, the length and the batch size of the data counted in where they are needed and known."""
+    known: dict[str, Any] = dict(training)
+    if known.get("epochs") is not None and known.get("steps") is None and data is not None:
+        size = getattr(data, "batch_size", None)  # of a DataLoader
+        if size is not None:
+            known.setdefault("batch_size", size)
+        if known.get("samples") is None:
+            known["samples"] = _length(getattr(data, "dataset", data) if size else data)
+    return Training.of(**known, layer=head.layer)
 
 
-def _explained(
-    M: int,
-    K: int,
-    csg: float | None,
-    variant: str | None,
-    coefficients: Coefficients | str | os.PathLike[str] | None,
-    scenario: str,
-    training: dict[str, Any],
-) -> tuple[Explanation, str]:
-    """T with its terms, and why this formula."""
-    if coefficients is not None:
-        own = as_coefficients(coefficients)
-        told = training if own.budget is not None else {}
-        result = explain(M, K, csg, variant=variant, coefficients=own, **told)
-        return result, f"Coefficients of your own: {own.provenance.source}."
-    if variant == "budget" or (variant is None and training):
-        return explain(M, K, variant="budget", **training), _AWARE
-    chosen, reason = (
-        (variant, "The variant you asked for.") if variant else choose_variant(csg, scenario)
-    )
-    usable = csg if get(chosen).gamma is not None else None
-    return explain(M, K, usable, variant=chosen), reason
+def _length(data: Any) -> int | None:
+    if hasattr(data, "y_train"):  # a tstar.data.DataSet
+        data = data.y_train
+    elif isinstance(data, tuple) and len(data) == 2:
+        data = data[1]
+    try:
+        return len(data)
+    except TypeError:
+        return None
 
 
-def choose_variant(csg: float | None, scenario: str) -> tuple[str, str]:
-    """Which of the paper's variants to use, and why.
-
-    The evidence of the paper's own tables decides (``tstar.paper``). The csg terms are used only where the
-    paper has data; far below its range they are absurd (csg 0.1 at M = 64 gives 1 with csgcn and 15 with csg).
-    """
-    if csg is None:
-        alone = _evidence()["without_csg"][scenario]
-        return alone["variant"], f"csg is not known. {alone['evidence']}"
-    origin = get("csgcn").provenance
-    assert origin.fitted.csg is not None
-    assert origin.validated.csg is not None
-    low = min(origin.fitted.csg[0], origin.validated.csg[0])
-    high = max(origin.fitted.csg[1], origin.validated.csg[1])
-    if not low <= csg <= high:
-        return "cn", (
-            f"csg = {csg:.3g} is outside the paper's {low:g}–{high:g}, where its terms would be extrapolation: "
-            "the class count alone corrects the temperature."
+def _network(
+    model: nn.Module, head: Head, follows: str | None, training: Training
+) -> Iterator[Notice]:
+    """What is known to go wrong with this kind of network, or will matter later."""
+    if follows:
+        yield Notice(
+            "note",
+            "already-normed",
+            f"The output layer already follows a BatchNorm ({follows!r}), so no second one is inserted.",
         )
-    known = _evidence()[scenario]
-    return known["variant"], known["evidence"]
+    if getattr(head.layer, "bias", None) is None:
+        yield Notice(
+            "note",
+            "no-bias",
+            "The output layer has no bias, which the norm's shift needs at the end: fold(model, allow_bias=True) will "
+            "add one.",
+        )
+    kinds = [type(module).__name__.lower() for module in model.modules()]
+    if any("attention" in kind for kind in kinds):
+        yield from transformer_rate(training)
+    batch_normed = any(isinstance(module, _BatchNorm) for module in model.modules())
+    other_norms = any("layernorm" in kind or "groupnorm" in kind for kind in kinds)
+    if other_norms and not batch_normed and training.scenario != "finetune":
+        yield Notice(
+            "caution",
+            "network-family",
+            "Small ViT and ConvNeXt networks, trained from scratch for a short time, were best at T = 1 to 2, whatever the "
+            "formula said; for networks without BatchNorm inside check with tstar.check.",
+        )
 
 
-@cache
-def _evidence() -> Any:
-    path = Path(__file__).parent / "paper" / "default_variant.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+def _preceding_norm(model: nn.Module, head: Head, example_input: Any) -> str | None:
+    """The path of a BatchNorm whose output is the output layer's input, if there is one."""
+    path, norm = _before(model, head.layer)
+    if norm is None:
+        return None
+    examples = [example_input] if example_input is not None else standard_inputs(model)
+    for example in examples:
+        seen: list[tuple[int, int]] = []
+
+        def mark(tensor: Any, seen: list[tuple[int, int]] = seen) -> None:
+            if isinstance(
+                tensor, torch.Tensor
+            ):  # views share both; what is computed in place counts on
+                seen.append((tensor.data_ptr(), tensor._version))
+
+        hooks = (
+            norm.register_forward_hook(lambda _, __, output, mark=mark: mark(output)),
+            head.layer.register_forward_pre_hook(lambda _, inputs, mark=mark: mark(*inputs[:1])),
+        )
+        try:
+            with undisturbed(model), torch.no_grad():
+                call(model, example)
+        except Exception:  # not an input that this model takes; try the next
+            continue
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return path if len(seen) == 2 and seen[0] == seen[1] else None
+    return None
 
 
 _MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
+
+
+def _before(model: nn.Module, layer: nn.Module) -> tuple[str, nn.Module | None]:
+    """The layer defined just before ``layer``, if it is a BatchNorm; those that do nothing in eval mode do not count."""
+    idle = (nn.Identity, nn.Dropout, nn.Flatten)
+    last: tuple[str, nn.Module | None] = ("", None)
+    for path, module in model.named_modules():
+        if module is layer:
+            break
+        if next(module.children(), None) is None and not isinstance(module, idle):
+            last = (path, module)
+    return last if isinstance(last[1], _BatchNorm) else ("", None)
 
 
 def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
@@ -258,39 +311,30 @@ def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
     from tstar.difficulty import csg
 
     try:
-        measured = csg(data, limit=max(_MEASURED, 50 * num_classes))
+        return float(csg(data, limit=max(_MEASURED, 50 * num_classes)))
     except TstarError as error:
-        extra.append(
-            Notice(
-                "caution",
-                "csg-failed",
-                f"The difficulty of the data could not be measured: {error}",
-            )
-        )
+        message = f"The difficulty of the data could not be measured: {error}"
+        extra.append(Notice("caution", "csg-failed", message))
         return None
-    if len(measured.classes) != num_classes:
-        extra.append(
-            Notice(
-                "warning",
-                "class-count",
-                f"The data have {len(measured.classes)} classes and the output layer {num_classes}; T* uses {num_classes}. "
-                "Build the model with the number of classes of the data.",
-            )
+
+
+def _class_count(data: Any, num_classes: int) -> Iterator[Notice]:
+    """Whether the data have other classes than the model, where their labels are at hand without reading samples."""
+    labels: Any = getattr(data, "y_train", getattr(data, "targets", None))
+    if labels is None and isinstance(data, tuple) and len(data) == 2:
+        labels = data[1]
+    try:
+        values = labels.tolist() if hasattr(labels, "tolist") else list(labels or ())
+        count = len({value for value in values if value == value})
+    except (TypeError, RuntimeError):
+        return
+    if count and count != num_classes:
+        yield Notice(
+            "warning",
+            "class-count",
+            f"The data have {count} classes and the output layer {num_classes}; T* uses {num_classes}. "
+            "Build the model with the number of classes of the data.",
         )
-    return float(measured)
 
 
-def _check_plan(steps: Any, label_smoothing: Any, batch_size: Any) -> None:
-    for name, value in (("steps", steps), ("batch_size", batch_size)):
-        if value is not None:
-            whole(name, value, least=1)
-    if (
-        isinstance(label_smoothing, bool)
-        or not isinstance(label_smoothing, int | float)
-        or not 0 <= label_smoothing < 1
-    ):
-        raise TstarError(f"0 <= label_smoothing < 1 must hold, got {label_smoothing!r}.")
-
-
-def _has_attention(model: nn.Module) -> bool:
-    return any("attention" in type(module).__name__.lower() for module in model.modules())
+__all__ = ["Recommendation", "recommend"]

@@ -1,6 +1,6 @@
-"""Numbers that a user gives, checked: one clear error, or a float.
+"""Numbers that a user gives, checked: one clear error, or a plain float or int. One check of each kind.
 
-Pure Python: nothing here imports torch or NumPy.
+Pure Python: torch's and NumPy's numbers are recognized by what they offer.
 """
 
 from __future__ import annotations
@@ -13,39 +13,51 @@ from tstar.errors import TstarError
 
 def number(name: str, value: object) -> float:
     """A finite float, from anything that is a number and nothing that merely converts to one."""
-    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
-        raise TstarError(f"{name} must be a number, got {value!r}.")
+    if not _is_number(value):
+        raise TstarError(f"{name} must be a number, got {_short(value)}.")
+    if tuple(getattr(value, "shape", ())):
+        raise TstarError(f"{name} must be a single number, got {_short(value)}.")
     try:
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise TstarError(f"{name} must be a single number, got {value!r} ({error}).") from error
+        raise TstarError(
+            f"{name} must be a single number, got {_short(value)} ({error})."
+        ) from error
     if not math.isfinite(number):
-        raise TstarError(f"{name} must be finite, got {name}={number}.")
+        raise TstarError(f"{name} must be finite, got {number}.")
     return number
 
 
-def positive(name: str, value: object) -> float:
+def whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """An int of at least ``least``; a float that is whole counts as one."""
     count = number(name, value)
-    if count <= 0:
-        raise TstarError(f"{name} must be positive, got {count:g}.")
-    return count
+    if count < least or not count.is_integer() or (most is not None and count > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise TstarError(f"{name} must be a whole number {limits}, got {name}={_short(value)}.")
+    return int(value) if isinstance(value, int) else int(count)
 
 
-def whole(name: str, value: object, *, least: int) -> float:
-    count = number(name, value)
-    if count < least or not count.is_integer():
-        raise TstarError(
-            f"{name} must be a whole number of at least {least}, got {name}={value!r}."
-        )
-    return count
+def positive(name: str, value: object, *, zero: bool = False) -> float:
+    """A finite float above 0, or with ``zero`` of at least 0."""
+    found = number(name, value)
+    if found < 0 or (found == 0 and not zero):
+        wanted = "at least 0" if zero else "positive"
+        raise TstarError(f"{name} must be {wanted}, got {name}={_short(value)}.")
+    return found
+
+
+def share(name: str, value: object, *, zero: bool = True, one: bool = False) -> float:
+    """A float in [0, 1); ``zero`` and ``one`` say which ends belong to it."""
+    found = number(name, value)
+    if not (0 < found < 1 or (found == 0 and zero) or (found == 1 and one)):
+        reads = f"0 <{'=' * zero} {name} <{'=' * one} 1"
+        raise TstarError(f"{reads} must hold, but got {name}={_short(value)}.")
+    return found
 
 
 def check_csg(value: object) -> float:
     """csg as a float, if it is one: finite, and at least 0 (perfectly separated classes)."""
-    csg = number("csg", value)
-    if csg < 0:
-        raise TstarError(f"csg >= 0 must hold, but got csg={csg}.")
-    return csg
+    return positive("csg", value, zero=True)
 
 
 def positive_csg(value: object) -> float:
@@ -56,3 +68,21 @@ def positive_csg(value: object) -> float:
             "leave csg out, so that the class count alone corrects the temperature."
         )
     return csg
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a real number of Python, NumPy or torch: no truth value, no text, nothing complex."""
+    if isinstance(value, bool | str | bytes | bytearray | complex):
+        return False
+    kind = str(getattr(value, "dtype", ""))  # of NumPy and torch
+    if kind and not any(word in kind for word in ("int", "float")):
+        return False
+    return isinstance(value, SupportsFloat)
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        return f"a {type(value).__name__} that is too long to print"
+    return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import tstar
-from tstar.advice import choose_variant
 from tstar.calculator import facts
 from tstar.errors import TstarError
+from tstar.formula.choice import choose_variant
 from tstar.formula.rules import on_one_axis
 
 pytestmark = pytest.mark.browser

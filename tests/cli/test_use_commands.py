@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from torch import nn
 
 
 def tstar(*words: str) -> subprocess.CompletedProcess[str]:
@@ -16,7 +17,8 @@ def tstar(*words: str) -> subprocess.CompletedProcess[str]:
 def test_temperature_prints_the_value_and_its_terms():
     done = tstar("temperature", "--features", "2048", "--classes", "8", "--csg", "3.85")
     assert done.returncode == 0
-    assert "T* = 24.89" in done.stdout
+    assert done.stdout.startswith("Train at T = 24.89, with a BatchNorm before the output layer.")
+    assert "SGD at lr 0.1" in done.stdout  # what it is for, where the training is not told
     assert "γ·ln csg" in done.stdout
     assert "validated" in done.stdout
 
@@ -30,11 +32,35 @@ def test_temperature_for_a_training():
     words = ("--features", "384", "--classes", "77", "--optimizer", "adamw", "--steps", "120")
     done = tstar("temperature", *words, "--lr", "3e-4")
     assert done.returncode == 0
-    assert done.stdout.startswith("T = 0.")
+    assert done.stdout.startswith("Train at T = 0.")
     text = " ".join(done.stdout.split())  # whatever the width of the terminal
     assert "a·lr·steps·M" in text
-    assert "it decides" in text
-    assert "lr is missing" in tstar("temperature", *words).stderr
+    assert "the budget sets T" in text
+    without = " ".join(tstar("temperature", *words).stdout.split())
+    assert "Give the learning rate for a T that fits yours" in without
+
+
+def test_temperature_and_recommend_give_one_answer():
+    """One question, one answer: M = 512, K = 100, csg = 25.5, with and without the training."""
+    import tstar as package
+
+    net = nn.Sequential(nn.Flatten(), nn.Linear(12, 512), nn.ReLU(), nn.Linear(512, 100))
+    for extra in (
+        {},
+        {"scenario": "scratch"},
+        {"scenario": "finetune"},
+        {"optimizer": "sgd", "lr": 0.01, "steps": 200},
+        {"optimizer": "sgd", "lr": 0.001, "steps": 200, "scenario": "finetune"},
+        {"optimizer": "lion", "lr": 1e-4, "steps": 200},
+    ):
+        words = [word for name, value in extra.items() for word in (f"--{name}", str(value))]
+        done = tstar(
+            *("temperature", "--features", "512", "--classes", "100", "--csg", "25.5", "--json"),
+            *words,
+        )
+        said, advice = json.loads(done.stdout), package.recommend(net, csg=25.5, **extra)
+        for name in ("temperature", "variant", "verdict", "reason"):
+            assert said[name] == advice.to_dict()[name], (extra, name)
 
 
 def test_an_error_is_one_line_and_debug_shows_the_traceback():

@@ -53,7 +53,7 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "must be a JSON file"),
+        ("{", "not a JSON file"),
         ("[1]", "one JSON object"),
         ('{"name": "x", "alpha": 1}', "needs beta"),
         ('{"name": "x", "alpha": "1", "beta": 0}', "alpha must be a number"),
@@ -66,17 +66,24 @@ def test_round_trip(tmp_path):
             r"\[low, high\]",
         ),
         ('{"name": "x", "alpha": 1, "beta": 0, "provenance": "paper"}', "table of fields"),
+        ('{"name": "x", "alpha": 1, "beta": 0, "provenance": {"training": 3}}', "table of fields"),
+        ('{"name": "x", "alpha": 1, "beta": 0, "provenance": {"fitted": []}}', "table of ranges"),
+        ('{"name": "x", "alpha": 1, "beta": 0, "budget": 3}', "table of numbers"),
+        ('{"name": "x", "alpha": 1' + 400 * "0" + ', "beta": 0}', "alpha must be a single number"),
+        ('{"name": "x", "alpha": 1' + 5000 * "0" + ', "beta": 0}', "not a JSON file"),
+        (200_000 * "[", "not a JSON file"),
     ],
 )
 def test_malformed_files(tmp_path, text, message):
     path = tmp_path / "c.json"
     path.write_text(text)
-    with pytest.raises(TstarError, match=message):
+    with pytest.raises(TstarError, match=message) as caught:
         Coefficients.load(path)
+    assert "c.json" in str(caught.value)  # the file is named
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(TstarError, match="must exist"):
+    with pytest.raises(TstarError, match="does not exist"):
         Coefficients.load(tmp_path / "none.json")
 
 

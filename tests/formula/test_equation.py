@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +44,7 @@ def test_isic_is_the_papers_number():
         (dict(num_classes=10, csg=3.0), "csgcn"),
     ],
 )
-def test_the_richest_variant_is_taken(inputs, variant):
+def test_without_the_training_and_the_scenario_it_is_the_papers_full_formula(inputs, variant):
     result = explain(256, **inputs)
     assert result.variant == variant
     assert temperature(256, **inputs) == temperature(256, **inputs, variant=variant)
@@ -70,7 +72,7 @@ def test_flags_have_two_levels():
         ("num_features", "validated"),
         ("num_classes", "validated"),
     }
-    outside = explain(32, 1000, 0.1)
+    outside = explain(32, 1000, 0.1, variant="csgcn")
     assert {(f.quantity, f.level) for f in outside.flags} == {
         ("num_features", "extrapolation"),
         ("num_classes", "extrapolation"),
@@ -99,8 +101,9 @@ def test_terms_add_up_and_bounds_hold(M, K, csg, variant):
 def test_monotone_in_each_input(M, K, csg):
     assert temperature(M + 1) >= temperature(M)
     assert temperature(M, K + 1) <= temperature(M, K)
-    assert temperature(M, K, csg * 2) >= temperature(M, K, csg)  # γ > 0 with cn …
-    assert temperature(M, csg=csg * 2) <= temperature(M, csg=csg)  # … and < 0 without
+    both, alone = {"variant": "csgcn"}, {"variant": "csg"}
+    assert temperature(M, K, csg * 2, **both) >= temperature(M, K, csg, **both)  # γ > 0 with cn …
+    assert temperature(M, K, csg * 2, **alone) <= temperature(M, K, csg, **alone)  # … < 0 without
 
 
 def test_a_fit_of_ones_own_drops_in(tmp_path):
@@ -117,7 +120,25 @@ def test_a_fit_of_ones_own_drops_in(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bad", [0, -1, float("nan"), float("inf"), "64", None, True, [64], 64.5, 1 + 2j]
+    "bad",
+    [
+        *(
+            0,
+            -1,
+            float("nan"),
+            float("inf"),
+            "64",
+            None,
+            True,
+            [64],
+            64.5,
+            1 + 2j,
+            10**400,
+            10**5000,
+        ),
+        *(np.True_, np.array("64"), np.complex128(64), np.array([64]), torch.tensor(True)),
+    ],
+    ids=lambda bad: type(bad).__name__,
 )
 def test_bad_num_features(bad):
     with pytest.raises(tstar.TstarError, match="num_features must be"):
@@ -138,7 +159,8 @@ def test_bad_csg(bad):
 
 def test_zero_csg_says_what_to_do():
     with pytest.raises(tstar.TstarError, match="leave csg out"):
-        temperature(64, 10, 0.0)
+        temperature(64, 10, 0.0, variant="csgcn")
+    assert temperature(64, 10, 0.0) == temperature(64, 10)
 
 
 def test_bad_names():
@@ -151,8 +173,5 @@ def test_bad_names():
 
 
 def test_numbers_of_other_libraries_are_numbers():
-    import numpy as np
-    import torch
-
     assert temperature(np.int64(64), np.int32(10), np.float32(2.0)) == temperature(64, 10, 2.0)
     assert temperature(torch.tensor(64)) == temperature(64)

@@ -8,7 +8,8 @@ import pytest
 import tstar
 from tstar import TstarError
 from tstar.formula.coefficients import Coefficients, get, published, training_aware
-from tstar.formula.law import Budget, Training, family, limit
+from tstar.formula.law import Budget, limit, within
+from tstar.formula.training import Training, family
 
 BUDGET = Budget(sgd=0.5, adam=0.1)
 
@@ -35,12 +36,6 @@ def test_momentum_lengthens_the_steps_of_sgd_alone():
     assert Training("adam", 0.1, 10, momentum=0.0).spent == 1.0
 
 
-def test_families():
-    names = ("AdamW", "adam", "NAdam", "adamw_torch", "FusedAdam", "PagedAdamW8bit")
-    assert [family(name) for name in ("SGD", *names)] == ["sgd", *["adam"] * 6]
-    assert [family(name) for name in ("lion", "rmsprop", "adagrad", "Adamax", "")] == [None] * 5
-
-
 def test_where_the_paper_was_fitted_its_temperature_stays():
     """SGD at 0.1, 200 epochs of 128: at least 7,800 steps."""
     for M in (64, 128, 256, 512):
@@ -59,6 +54,8 @@ def test_the_lower_of_the_two_decides_and_nothing_untried_is_advised():
     least = tstar.explain(64, 10, lr=1e-5, optimizer="adamw", steps=10)
     assert least.temperature == c.budget.minimum == 0.25
     assert "lowest that is advised" in str(least)
+    assert within(BUDGET, 0.01, 3.0) == 0.25  # the lowest that was tried …
+    assert within(BUDGET, 0.01, 0.1) == 0.1  # … unless T* itself is lower
     assert json.loads(json.dumps(least.to_dict()))["limit"]["decides"] is True
 
 
@@ -74,12 +71,16 @@ def test_without_the_training_it_is_the_papers():
     [
         ({"lr": 0.1}, "optimizer and steps are missing"),
         ({"lr": 0.1, "optimizer": "sgd"}, "steps is missing"),
-        ({"lr": 0.1, "optimizer": "lion", "steps": 9}, "SGD or of Adam's family"),
-        ({"lr": 0, "optimizer": "sgd", "steps": 9}, "lr > 0 must hold"),
+        (
+            {"lr": 0.1, "optimizer": "lion", "steps": 9, "variant": "budget"},
+            "SGD and Adam's family",
+        ),
+        ({"lr": 0.1, "optimizer": "sdg", "steps": 9}, "did you mean 'sgd'"),
+        ({"lr": 0, "optimizer": "sgd", "steps": 9}, "lr must be positive"),
         ({"lr": math.nan, "optimizer": "sgd", "steps": 9}, "lr must be finite"),
         ({"lr": 0.1, "optimizer": "sgd", "steps": 0}, "steps must be a whole number"),
         ({"lr": 0.1, "optimizer": "sgd", "steps": 9, "momentum": 1.0}, "momentum < 1 must hold"),
-        ({"lr": 0.1, "optimizer": "sgd", "steps": 9, "variant": "cn"}, "must have a budget"),
+        ({"momentum": 1.0}, "momentum < 1 must hold"),
         ({"variant": "budget"}, "lr, optimizer and steps must be given"),
         ({"num_classes": None, "lr": 0.1, "optimizer": "sgd", "steps": 9}, "num_classes must be"),
     ],
@@ -102,7 +103,7 @@ def test_a_set_with_a_budget_is_saved_and_loaded(tmp_path):
     ("budget", "message"),
     [
         ({"sgd": 0.3}, "needs adam"),
-        ({"sgd": 0.3, "adam": -1}, "adam of a budget must be finite and positive"),
+        ({"sgd": 0.3, "adam": -1}, "adam of a budget must be positive"),
         ({"sgd": "x", "adam": 1}, "sgd of a budget must be a number"),
         ({"sgd": 0.3, "adam": 1, "adma": 2}, "did you mean 'adam'"),
         ({"sgd": 0.3, "adam": 1, "fitted": {"sgd": [1]}}, r"must be \[low, high\]"),

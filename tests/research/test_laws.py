@@ -82,8 +82,9 @@ def test_the_papers_part_is_the_formulas():
 
 
 def test_the_limit_is_the_packages():
-    from tstar.formula.law import Budget, Training
+    from tstar.formula.law import Budget
     from tstar.formula.law import limit as one
+    from tstar.formula.training import Training
 
     many = [case(1).facts, case(1, lr=0.001, optimizer="adamw").facts]
     expected = [

@@ -15,6 +15,7 @@ from typing import Any
 
 from tstar._version import __version__
 from tstar.errors import TstarError
+from tstar.formula.choice import evidence
 from tstar.formula.coefficients import published, training_aware
 from tstar.formula.rules import ROW_NORM, on_one_axis
 
@@ -34,7 +35,7 @@ def facts() -> dict[str, Any]:
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
         "aware": training_aware().to_dict(),
-        "evidence": json.loads((_PAPER / "default_variant.json").read_text(encoding="utf-8")),
+        "evidence": evidence(),
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],
         "rowNorm": ROW_NORM,
         "tasks": _tasks(),

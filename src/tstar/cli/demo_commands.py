@@ -1,4 +1,4 @@
-"""``tstar demo`` and ``tstar recommend``."""
+"""``tstar demo``: the whole story on real data."""
 
 from __future__ import annotations
 
@@ -15,65 +15,6 @@ from tstar.cli.app import USE, app
 
 if TYPE_CHECKING:
     from tstar.demo import Demo, Point
-
-
-@app.command(rich_help_panel=USE)
-def recommend(
-    model: Annotated[
-        str, typer.Option(help="resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
-    ],
-    data: Annotated[
-        str | None, typer.Option(help="Image folder, .npz, or a data set's name.")
-    ] = None,
-    classes: Annotated[int | None, typer.Option(help="K, where no data are given.")] = None,
-    features: Annotated[
-        int | None, typer.Option(help="M, for a network of adjustable width.")
-    ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="sgd, adamw, …")] = None,
-    lr: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Planned number of optimiser steps.")] = None,
-    scenario: Annotated[str, typer.Option(help="scratch or finetune.")] = "scratch",
-    label_smoothing: Annotated[float, typer.Option(help="Smoothing in the loss.")] = 0.0,
-    variant: Annotated[str | None, typer.Option(help="base, csg, cn, csgcn or budget.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """The temperature for a model and a data set, with its reasons and warnings.
-
-    Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1 --steps 50000
-    """
-    from tstar.advice import recommend as advise
-    from tstar.errors import TstarError
-    from tstar.models import build
-
-    difficulty = None
-    if data is not None:
-        from tstar.difficulty import csg
-
-        difficulty = csg(data)
-        found = len(difficulty.classes)
-        if classes is not None and classes != found:
-            raise TstarError(
-                f"--classes must agree with the data, which have {found}, got {classes}."
-            )
-        classes = found
-    if classes is None:
-        raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
-    if lr is not None and optimizer is None:
-        raise TstarError("--lr needs the optimiser's name as well: pass --optimizer sgd, say.")
-    plan: Any = optimizer if lr is None else (optimizer, lr)
-    advice = advise(
-        build(model, classes, num_features=features),
-        csg=difficulty,
-        variant=variant,
-        optimizer=plan,
-        steps=steps,
-        label_smoothing=label_smoothing,
-        scenario=scenario,  # type: ignore[arg-type]
-    )
-    if as_json:
-        typer.echo(json.dumps(advice.to_dict(), indent=2))
-    else:
-        Console().print(advice, highlight=False)
 
 
 @app.command(rich_help_panel=USE)

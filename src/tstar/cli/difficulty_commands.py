@@ -60,28 +60,15 @@ def csg(
         _show(result, reason, rows, plot)
 
 
-def _temperatures(result: Csg) -> tuple[str | None, list[tuple[int, Explanation]]]:
-    """T for common widths: by csg and K where csg is in the paper's range, else by K, and why."""
-    from tstar.formula.coefficients import get
+def _temperatures(result: Csg) -> tuple[str, list[tuple[int, Explanation]]]:
+    """T for common widths, as ``tstar temperature`` says, and why this formula."""
     from tstar.formula.equation import explain
 
-    low, high = get("csgcn").provenance.fitted.csg or (0.0, float("inf"))
-    checked = get("csgcn").provenance.validated.csg
-    if checked is not None:
-        low, high = min(low, checked[0]), max(high, checked[1])
-    K = result.num_classes
-    if low <= result.value <= high:
-        return None, [(M, explain(M, K, result.value)) for M in _WIDTHS]
-    reason = (
-        f"csg = {result.value:.4g} is outside {low:g}–{high:g}, the range of the paper, where its "
-        "terms would be extrapolation: T follows from the number of classes alone"
-    )
-    return reason, [(M, explain(M, K)) for M in _WIDTHS]
+    rows = [(M, explain(M, result.num_classes, result.value)) for M in _WIDTHS]
+    return rows[0][1].reason, rows
 
 
-def _as_dict(
-    result: Csg, reason: str | None, rows: list[tuple[int, Explanation]]
-) -> dict[str, Any]:
+def _as_dict(result: Csg, reason: str, rows: list[tuple[int, Explanation]]) -> dict[str, Any]:
     return {
         **result.to_dict(),
         "hardest_pairs": [[str(p.a), str(p.b), p.similarity] for p in result.hardest_pairs()],
@@ -91,9 +78,7 @@ def _as_dict(
     }
 
 
-def _show(
-    result: Csg, reason: str | None, rows: list[tuple[int, Explanation]], plot: Path | None
-) -> None:
+def _show(result: Csg, reason: str, rows: list[tuple[int, Explanation]], plot: Path | None) -> None:
     console = Console()
     head, *rest = str(result).splitlines()
     console.print(f"[bold]{escape(head)}[/]", highlight=False)
@@ -110,7 +95,6 @@ def _show(
     )
     console.print(title, highlight=False, soft_wrap=True)
     console.print(table)
-    if reason:
-        console.print(f"[yellow]{escape(reason)}.[/]", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{escape(reason)}[/]", highlight=False, soft_wrap=True)
     if plot is not None:
         console.print(f"figure: {escape(str(plot))}", highlight=False, soft_wrap=True)

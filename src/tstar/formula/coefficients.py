@@ -8,7 +8,6 @@ a fit of your own is saved and loaded in the same form, so that it drops in wher
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.formula.law import Budget
+from tstar.formula.law import Budget, read_range
+from tstar.numbers import number
 
 FORMAT = 1
 _NUMBERS = ("alpha", "beta", "gamma", "delta", "minimum", "maximum")
@@ -72,14 +72,7 @@ class Coefficients:
             value = getattr(self, name)
             if value is None and name in ("gamma", "delta"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TstarError(
-                    f"{name} must be a number in coefficient set {self.name!r}, got {value!r}."
-                )
-            if not math.isfinite(value):
-                raise TstarError(
-                    f"{name} must be finite in coefficient set {self.name!r}, got {value!r}."
-                )
+            number(name, value)
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise TstarError(f"budget must be a Budget record, got {self.budget!r}.")
         if not 0 < self.minimum <= self.maximum:
@@ -133,16 +126,17 @@ class Coefficients:
         if strange:
             raise unknown("field of a coefficient set", strange[0], known)
         origin = data.get("provenance", {})
-        if not isinstance(origin, Mapping):
+        training = origin.get("training", {}) if isinstance(origin, Mapping) else None
+        if not isinstance(origin, Mapping) or not isinstance(training, Mapping):
             raise TstarError(f"provenance must be a table of fields, got {origin!r}.")
         return cls(
             name=str(data["name"]),
             **{name: data[name] for name in _NUMBERS if name in data},
             provenance=Provenance(
-                source=origin.get("source", "unknown"),
+                source=str(origin.get("source", "unknown")),
                 fitted=_scope_from_dict(origin.get("fitted", {})),
                 validated=_scope_from_dict(origin.get("validated", {})),
-                training=origin.get("training", {}),
+                training=training,
             ),
             budget=Budget.from_dict(data["budget"]) if data.get("budget") is not None else None,
         )
@@ -150,24 +144,28 @@ class Coefficients:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Coefficients:
         """Read a set that :meth:`save` wrote."""
+        name = os.fspath(path)
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise TstarError(f"The coefficient file must exist, got {os.fspath(path)!r}.") from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise TstarError(
-                f"{os.fspath(path)!r} must be a JSON file of coefficients: {error}."
-            ) from error
+            raise TstarError(f"The coefficient file {name!r} does not exist.") from None
+        except (
+            OSError,
+            ValueError,
+            RecursionError,
+        ) as error:  # also text, JSON and numbers of 5,000 digits
+            raise TstarError(f"{name!r} is not a JSON file of coefficients: {error}.") from error
         if not isinstance(data, dict):
-            raise TstarError(
-                f"{os.fspath(path)!r} must hold one JSON object, got {type(data).__name__}."
-            )
+            raise TstarError(f"{name!r} must hold one JSON object, got {type(data).__name__}.")
         if data.get("format", FORMAT) != FORMAT:
             raise TstarError(
-                f"{os.fspath(path)!r} has format {data['format']!r}, this version reads format {FORMAT}; "
+                f"{name!r} has format {data['format']!r}, this version reads format {FORMAT}; "
                 "a newer tstar may have written it."
             )
-        return cls.from_dict(data)
+        try:
+            return cls.from_dict(data)
+        except TstarError as error:
+            raise TstarError(f"{name!r} holds no usable coefficients. {error}") from error
 
 
 def as_coefficients(given: Coefficients | str | os.PathLike[str]) -> Coefficients:
@@ -189,18 +187,14 @@ def _scope_to_dict(scope: Scope) -> dict[str, Any]:
     }
 
 
-def _scope_from_dict(data: Mapping[str, Any]) -> Scope:
+def _scope_from_dict(data: object) -> Scope:
+    if not isinstance(data, Mapping):
+        raise TstarError(f"The scope of a coefficient set must be a table of ranges, got {data!r}.")
     ranges: dict[str, tuple[float, float]] = {}
     for name in _QUANTITIES:
         if name in data:
-            try:
-                low, high = (float(bound) for bound in data[name])
-            except (TypeError, ValueError):
-                raise TstarError(
-                    f"The range of {name} must be [low, high], got {data[name]!r}."
-                ) from None
-            ranges[name] = (low, high)
-    return Scope(**ranges, note=data.get("note", ""))
+            ranges[name] = read_range(name, data[name])
+    return Scope(**ranges, note=str(data.get("note", "")))
 
 
 @cache

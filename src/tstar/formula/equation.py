@@ -1,6 +1,7 @@
 r"""T* = α·sqrt(M) + β + γ·ln csg + δ·ln K, clipped; and no hotter than the training allows, where that is known.
 
-The second bound is :mod:`tstar.formula.law`.
+One decision: the set (:mod:`tstar.formula.choice`), the terms, the training's bound (:mod:`tstar.formula.law`), and where
+the evidence speaks against the number, the safe one in its place (:mod:`tstar.formula.cautions`).
 
 Symbols (paper ↔ here): M ↔ ``num_features``, the width of the output layer's input; K (the
 paper's cn) ↔ ``num_classes``; csg ↔ ``csg``, the cumulative spectral gradient of the data set.
@@ -17,14 +18,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, SupportsFloat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
 from tstar.errors import TstarError
-from tstar.formula import law
-from tstar.formula.coefficients import Coefficients, as_coefficients, get
-from tstar.formula.law import MOMENTUM, Training
-from tstar.numbers import number, positive_csg, whole
+from tstar.formula import cautions, law, rendering
+from tstar.formula.cautions import Notice
+from tstar.formula.choice import choose
+from tstar.formula.coefficients import Coefficients, get
+from tstar.formula.training import Keywords, Training
+from tstar.numbers import check_csg, positive_csg, whole
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Level = Literal["validated", "extrapolation"]
 _SYMBOLS = {"num_features": "M", "num_classes": "K", "csg": "csg"}
@@ -59,19 +65,25 @@ class Limit:
     expression: str
     value: float
     decides: bool
-    training: Training
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """T with its reasons: the terms of T* one by one, what the clip did, the budget's limit, and every flag."""
+    """T with its reasons: the terms of T* one by one, the training's limit, why this formula, and what to mind.
+
+    ``computed`` is what the formula gives; ``temperature`` is lower or higher only where a notice says why.
+    """
 
     temperature: float
+    computed: float
     unclipped: float
     terms: tuple[Term, ...]
     flags: tuple[Flag, ...]
     coefficients: Coefficients
+    training: Training
+    reason: str
     limit: Limit | None = None
+    notices: tuple[Notice, ...] = ()
 
     @property
     def variant(self) -> str:
@@ -86,7 +98,7 @@ class Explanation:
 
     @property
     def bound(self) -> float:
-        """T* after the clip, before the budget."""
+        """T* after the clip, before the training's limit."""
         return self.coefficients.clip(self.unclipped)
 
     def limit_text(self) -> str:
@@ -95,38 +107,43 @@ class Explanation:
             return ""
         text = f"at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
-            return f"{text}: there is room for T*"
-        if self.limit.value < self.temperature:
-            return f"{text}, and {self.temperature:g} is the lowest that is advised: it decides"
-        return f"{text}, lower than T*: it decides"
+            return f"{text}; T* is within it"
+        if self.limit.value < self.computed:
+            return f"{text}, and {self.computed:g} is the lowest that is advised"
+        return f"{text}, lower than T*: the budget sets T"
 
     def __float__(self) -> float:
         return self.temperature
 
+    def describe(self) -> rendering.Description:
+        """What there is to say, the verdict first, before it is drawn."""
+        return rendering.describe(self)
+
     def __str__(self) -> str:
-        symbol = "T*" if self.limit is None else "T"
-        lines = [f"{symbol} = {self.temperature:.4g}   (coefficients: {self.coefficients.name})"]
-        lines += [f"  {term.expression:<28}{term.value:>+10.4f}" for term in self.terms]
-        if self.clipped:
-            lines.append(
-                f"  {self.unclipped:.4g} was clipped to the {self.clipped}, {self.bound:g}"
-            )
-        if self.limit is not None:
-            lines += [f"  budget: {self.limit_text()}"]
-        lines += [f"  {flag.level}: {flag.message}" for flag in self.flags]
-        return "\n".join(lines)
+        return rendering.as_text(self.describe())
+
+    def __rich__(self) -> Any:
+        return rendering.as_rich(self.describe())
+
+    def _repr_html_(self) -> str:
+        return rendering.as_html(self.describe())
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain JSON types."""
         return {
+            "verdict": self.describe().verdict,
             "temperature": self.temperature,
+            "computed": self.computed,
             "unclipped": self.unclipped,
             "clipped": self.clipped,
             "variant": self.variant,
             "coefficients": self.coefficients.name,
+            "reason": self.reason,
             "terms": [vars(term) for term in self.terms],
             "flags": [vars(flag) for flag in self.flags],
-            **({} if self.limit is None else {"limit": asdict(self.limit)}),
+            "training": self.training.to_dict(),
+            "notices": [vars(notice) for notice in self.notices],
+            **({} if self.limit is None else {"limit": vars(self.limit)}),
         }
 
 
@@ -137,10 +154,7 @@ def temperature(
     *,
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
-    lr: float | None = None,
-    optimizer: str | None = None,
-    steps: int | None = None,
-    momentum: float = MOMENTUM,
+    **training: Unpack[Keywords],
 ) -> float:
     """The softmax temperature to train at, from the feature dimension and what is known of the task.
 
@@ -148,14 +162,14 @@ def temperature(
         num_features: M, the width of the output layer's input.
         num_classes: K, the number of classes.
         csg: the cumulative spectral gradient of the data set (a number, or what ``tstar.csg`` returns).
-        variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"`` of the paper; by default the richest
-            one that the arguments allow.
+        variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"`` of the paper; by default the one that the paper's
+            tables favor for what is known.
         coefficients: a set of your own (a record, or the path of its JSON file) in place of the paper's.
-        lr: the highest learning rate; with ``optimizer`` and ``steps`` the answer is no hotter than what
-            this training can learn at (the set ``"budget"``), which the paper's formula does not know.
-        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"`` or a relative.
-        steps: the number of optimiser steps of the whole training.
-        momentum: of SGD.
+        training: how you train, in the keywords of :meth:`tstar.formula.training.Training.of`: ``optimizer`` (a
+            name, a pair such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``
+            (with ``samples``), ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``
+            (``"scratch"`` or ``"finetune"``). With optimizer, learning rate and steps T is no hotter than this
+            training can learn at.
 
     >>> temperature(512)
     11.6739...
@@ -166,17 +180,16 @@ def temperature(
     >>> temperature(64, 10, lr=0.01, optimizer="sgd", steps=800) < 3   # too few steps for that
     True
     """
-    return explain(
-        num_features,
-        num_classes,
-        csg,
-        variant=variant,
-        coefficients=coefficients,
-        lr=lr,
-        optimizer=optimizer,
-        steps=steps,
-        momentum=momentum,
-    ).temperature
+    result = explain(
+        num_features, num_classes, csg, variant=variant, coefficients=coefficients, **training
+    )
+    missing, family = result.training.missing, result.training.family
+    if 0 < len(missing) < 3 and family in ("sgd", "adam", None) and result.limit is None:
+        raise TstarError(  # a bare number cannot say that it does not fit the training
+            f"lr, optimizer and steps must be given together, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing; tstar.explain says what can be said without."
+        )
+    return result.temperature
 
 
 def explain(
@@ -186,88 +199,64 @@ def explain(
     *,
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
-    lr: float | None = None,
-    optimizer: str | None = None,
-    steps: int | None = None,
-    momentum: float = MOMENTUM,
+    **training: Unpack[Keywords],
 ) -> Explanation:
-    """As :func:`temperature`, with the terms one by one, the clip, and the flags.
+    """As :func:`temperature`, with the terms one by one, why this formula, and what to be careful about.
 
-    >>> print(explain(64, num_classes=10))
-    T* = 5.354   (coefficients: cn)
-      α·sqrt(M) = 0.4051·8           +3.2408
-      β                              +6.6560
-      δ·ln K = -1.973·ln 10          -4.5430
+    >>> print(explain(64, num_classes=10, optimizer="sgd", lr=0.1, steps=50_000))  # doctest: +ELLIPSIS
+    Train at T = 5.354, with a BatchNorm before the output layer.
+      ...
+      α·sqrt(M) = 0.4051·8             +3.2408
+      β                                +6.6560
+      δ·ln K = -1.973·ln 10            -4.5430
+      ...
     """
     inputs = {
-        "num_features": whole("num_features", num_features, least=1),
-        "num_classes": None if num_classes is None else whole("num_classes", num_classes, least=2),
-        "csg": None if csg is None else positive_csg(csg),
+        "num_features": float(whole("num_features", num_features, least=1)),
+        "num_classes": None
+        if num_classes is None
+        else float(whole("num_classes", num_classes, least=2)),
+        "csg": None if csg is None else check_csg(csg),
     }
-    training = _training(lr, optimizer, steps, momentum)
-    chosen = _choose(inputs, variant, coefficients, aware=training is not None)
+    told = Training.of(**training)
+    chosen, reason = choose(inputs["num_classes"], inputs["csg"], told, variant, coefficients)
     terms = _terms(chosen, inputs)
     total = math.fsum(term.value for term in terms)
+    if not math.isfinite(total):
+        raise TstarError(
+            f"The coefficients {chosen.name!r} give {total}; their numbers are too large."
+        )
+    T = chosen.clip(total)
+    limit = _limit(chosen, inputs, told, T)
+    if limit is not None and chosen.budget is not None:
+        T = law.within(chosen.budget, limit.value, T)
     used = {
         name: value for name, value in inputs.items() if value is not None and _uses(chosen, name)
     }
-    T = chosen.clip(total)
-    limit = _limit(chosen, inputs, training, T)
-    return Explanation(
-        temperature=T if limit is None else _within(chosen, limit, T),
+    result = Explanation(
+        temperature=T,
+        computed=T,
         unclipped=total,
         terms=terms,
-        flags=(*_flags(chosen, used, limit), *_budget_flags(chosen, limit)),
+        flags=(*_flags(chosen, used, limit), *_budget_flags(chosen, limit, told)),
         coefficients=chosen,
+        training=told,
+        reason=reason,
         limit=limit,
     )
-
-
-def _training(lr: object, optimizer: object, steps: object, momentum: object) -> Training | None:
-    """How one means to train, where all of it is known; an error where only a part is."""
-    given = {"lr": lr, "optimizer": optimizer, "steps": steps}
-    missing = [name for name, value in given.items() if value is None]
-    if len(missing) == len(given):
-        return None
-    if missing:
-        raise TstarError(
-            f"lr, optimizer and steps must be given together, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing."
-        )
-    if not isinstance(optimizer, str):
-        raise TstarError(
-            f"optimizer must be a name such as 'sgd', got {optimizer!r}; tstar.recommend reads a torch optimiser."
-        )
-    family = law.family(optimizer)
-    if family is None:
-        raise TstarError(
-            f"optimizer must be SGD or of Adam's family, where the budget was measured, got {optimizer!r}; "
-            "leave lr, optimizer and steps out for the paper's formula."
-        )
-    rate, mu = number("lr", lr), number("momentum", momentum)
-    if rate <= 0:
-        raise TstarError(f"lr > 0 must hold, but got lr={rate}.")
-    if not 0 <= mu < 1:
-        raise TstarError(f"0 <= momentum < 1 must hold, but got momentum={mu}.")
-    return Training(family, rate, int(whole("steps", steps, least=1)), mu)
+    own = variant is not None or coefficients is not None
+    result = replace(result, temperature=T if own else cautions.safe_temperature(result))
+    return replace(result, notices=cautions.notices(result, inputs["num_classes"]))
 
 
 def _limit(
-    c: Coefficients, inputs: dict[str, float | None], training: Training | None, T: float
+    c: Coefficients, inputs: dict[str, float | None], training: Training, T: float
 ) -> Limit | None:
-    if c.budget is None or training is None:
-        return None
     M, K = inputs["num_features"], inputs["num_classes"]
-    assert M is not None
-    assert K is not None
+    if c.budget is None or M is None or K is None:
+        return None
     value, expression = law.limit(c.budget, M, K, training)
-    return Limit(expression, value, value < T, training)
-
-
-def _within(c: Coefficients, limit: Limit, T: float) -> float:
-    """The lower of T* and the limit, but nothing that was not tried."""
-    assert c.budget is not None
-    return max(min(T, limit.value), min(T, c.budget.minimum))
+    return Limit(expression, value, value < T)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:
@@ -283,9 +272,8 @@ def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]
             raise TstarError(
                 f"csg must be given for the coefficients {c.name!r}; pass csg=…, or another variant."
             )
-        terms.append(
-            Term("difficulty", f"γ·ln csg = {c.gamma:g}·ln {csg:g}", c.gamma * math.log(csg))
-        )
+        log = math.log(positive_csg(csg))
+        terms.append(Term("difficulty", f"γ·ln csg = {c.gamma:g}·ln {csg:g}", c.gamma * log))
     if c.delta is not None:
         if K is None:
             raise TstarError(
@@ -293,47 +281,6 @@ def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]
             )
         terms.append(Term("classes", f"δ·ln K = {c.delta:g}·ln {K:g}", c.delta * math.log(K)))
     return tuple(terms)
-
-
-def _choose(
-    inputs: dict[str, float | None],
-    variant: str | None,
-    coefficients: Coefficients | str | os.PathLike[str] | None,
-    *,
-    aware: bool,
-) -> Coefficients:
-    """The set to use: the caller's own, the variant named, or the richest that the inputs allow."""
-    if coefficients is not None:
-        chosen = as_coefficients(coefficients)
-        if variant is not None and variant != chosen.variant:
-            raise TstarError(
-                f"variant and coefficients must agree, got variant={variant!r} and a set of "
-                f"variant {chosen.variant!r}; leave one of them out."
-            )
-    elif variant is not None:
-        chosen = get(variant)
-    elif aware:
-        chosen = get("budget")
-    else:
-        known = ("csg" if inputs["csg"] is not None else "") + (
-            "cn" if inputs["num_classes"] is not None else ""
-        )
-        chosen = get(known or "base")
-    if aware and chosen.budget is None:
-        raise TstarError(
-            f"The coefficients {chosen.name!r} must have a budget for lr, optimizer and steps to count, but have "
-            "none; leave these out, or the variant."
-        )
-    if chosen.budget is not None and not aware:
-        raise TstarError(
-            f"lr, optimizer and steps must be given for the coefficients {chosen.name!r}; pass them, or name one "
-            "of the paper's variants."
-        )
-    if chosen.budget is not None and inputs["num_classes"] is None:
-        raise TstarError(
-            f"num_classes must be given for the coefficients {chosen.name!r}; pass num_classes=…."
-        )
-    return chosen
 
 
 def _uses(c: Coefficients, quantity: str) -> bool:
@@ -351,12 +298,11 @@ def _flags(c: Coefficients, used: dict[str, float], limit: Limit | None) -> Iter
             yield flag
 
 
-def _budget_flags(c: Coefficients, limit: Limit | None) -> Iterator[Flag]:
+def _budget_flags(c: Coefficients, limit: Limit | None, training: Training) -> Iterator[Flag]:
     """A training shorter than any that was measured; for Adam a longer one too, which the paper has not tried."""
     if c.budget is None or limit is None:
         return
-    training = limit.training
-    low, high = c.budget.fitted.get(training.family, (0.0, math.inf))
+    low, high = c.budget.fitted.get(training.family or "", (0.0, math.inf))
     below, above = training.spent < low, training.family == "adam" and training.spent > high
     if below or above:
         message = (

@@ -9,8 +9,7 @@ move far enough to fit it, which bounds T:
     Adam    T ≤ a·lr·steps·M
 
 c and a are measured (``coefficients.json``, results/budget); nothing is advised below the lowest T that was tried.
-lr is the highest rate of a schedule that falls to zero; momentum μ counts as the factor 1/(1 − μ) by which it lengthens
-SGD's steps, relative to the 0.9 of the runs.
+lr·steps is that of a rate which falls to zero, and of momentum 0.9 (:attr:`tstar.formula.training.Training.spent`).
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -23,15 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tstar.errors import TstarError, unknown
+from tstar.formula.training import Training
+from tstar.numbers import number, positive
 
-MOMENTUM = 0.9  # of the runs that the numbers were measured on
-# Names in torch, transformers, DeepSpeed and bitsandbytes; what follows "_" or "8bit" is how, not what.
-_FAMILIES = {
-    "sgd": ("sgd", "sgdw"),
-    "adam": ("adam", "adamw", "nadam", "nadamw", "radam", "fusedadam", "deepspeedcpuadam",
-             "pagedadam", "pagedadamw"),
-}  # fmt: skip
 _NUMBERS = ("sgd", "adam", "minimum")
+_FAMILIES = ("sgd", "adam")
 
 
 @dataclass(frozen=True)
@@ -45,11 +40,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TstarError(f"{name} of a budget must be a number, got {value!r}.")
-            if not (math.isfinite(value) and value > 0):
-                raise TstarError(f"{name} of a budget must be finite and positive, got {value!r}.")
+            positive(f"{name} of a budget", getattr(self, name))
         object.__setattr__(self, "fitted", _ranges(self.fitted))
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,44 +69,27 @@ def _ranges(fitted: object) -> dict[str, tuple[float, float]]:
         raise TstarError(
             f"fitted of a budget must give a range for {' and '.join(_FAMILIES)}, got {fitted!r}."
         )
-    ranges = {}
-    for name, ends in fitted.items():
-        try:
-            low, high = (float(end) for end in ends)
-        except (TypeError, ValueError):
-            low, high = math.nan, math.nan
-        if not 0 <= low <= high < math.inf:
-            raise TstarError(f"The range of lr·steps must be [low, high], got {ends!r}.")
-        ranges[name] = (low, high)
-    return ranges
+    return {name: read_range("lr·steps", ends) for name, ends in fitted.items()}
 
 
-@dataclass(frozen=True)
-class Training:
-    """How one means to train: optimiser family, highest learning rate, steps, and SGD's momentum."""
-
-    family: str
-    lr: float
-    steps: int
-    momentum: float = MOMENTUM
-
-    @property
-    def spent(self) -> float:
-        """lr·steps, for SGD as if with momentum 0.9."""
-        longer = (1 - MOMENTUM) / (1 - self.momentum) if self.family == "sgd" else 1.0
-        return self.lr * self.steps * longer
-
-
-def family(optimizer: str) -> str | None:
-    """``"sgd"``, ``"adam"`` (with AdamW, NAdam, …), or ``None`` for an optimiser that was not measured."""
-    name = optimizer.lower().partition("_")[0].removesuffix("8bit").removesuffix("32bit")
-    return next((kind for kind, names in _FAMILIES.items() if name in names), None)
+def read_range(name: str, ends: object) -> tuple[float, float]:
+    """[low, high] with 0 <= low <= high, both finite."""
+    if isinstance(ends, list | tuple) and len(ends) == 2:
+        low, high = (number(f"An end of the range of {name}", end) for end in ends)
+        if 0 <= low <= high:
+            return low, high
+    raise TstarError(f"The range of {name} must be [low, high], got {ends!r}.")
 
 
 def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:
     """The highest T that the run allows, and how it reads with its numbers in place."""
+    spent = training.spent
     if training.family == "sgd":
-        T = b.sgd * math.sqrt(training.spent * M / K)
-        return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({training.spent:.4g}·{M:g}/{K:g})"
-    T = b.adam * training.spent * M
-    return T, f"a·lr·steps·M = {b.adam:g}·{training.spent:.4g}·{M:g}"
+        T = b.sgd * math.sqrt(spent * M / K)
+        return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({spent:.4g}·{M:g}/{K:g})"
+    return b.adam * spent * M, f"a·lr·steps·M = {b.adam:g}·{spent:.4g}·{M:g}"
+
+
+def within(b: Budget, limit: float, T: float) -> float:
+    """The lower of T* and the limit, but nothing that was not tried."""
+    return max(min(T, limit), min(T, b.minimum))

@@ -18,8 +18,8 @@ from tstar.curves.conditions import without as curves_without
 from tstar.curves.reading import ENDED, Metric, ordinary
 from tstar.errors import TstarError, unknown
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
-from tstar.formula.equation import temperature
-from tstar.formula.law import MOMENTUM, family
+from tstar.formula.equation import explain
+from tstar.formula.training import Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,31 +300,17 @@ def advised(
     M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
     if M is None:
         return None
-    classes = None if K is None else int(K)
-    lr, steps, momentum = (number(facts.get(name)) for name in ("lr", "steps", "momentum"))
-    optimizer = str(facts.get("optimizer") or "")
-    told: dict[str, Any] = {}
-    if lr is not None and steps is not None and family(optimizer):
-        told = {"lr": lr, "optimizer": optimizer, "steps": int(steps)}
-        told["momentum"] = momentum if momentum is not None else MOMENTUM
-    if variant is None and coefficients is None:
-        if told and classes is not None:
-            variant = "budget"
-        else:
-            from tstar.advice import choose_variant  # brings torch
-
-            variant, _ = choose_variant(csg, str(facts.get("scenario") or "scratch"))
-    wanted = coefficients if coefficients is not None else get(str(variant))
+    how = {name: number(facts.get(name)) for name in ("lr", "steps", "momentum")}
+    name = str(facts.get("optimizer") or "") or None
+    scenario = str(facts.get("scenario") or "scratch")
     try:
-        return temperature(
-            int(M),
-            classes,
-            csg or None if wanted.gamma is not None else None,
-            coefficients=wanted,
-            **(told if wanted.budget is not None else {}),
+        told = Training(name if K is not None else None, scenario=scenario, **how)  # type: ignore[arg-type]
+        result = explain(
+            int(M), None if K is None else int(K), csg, variant=variant, coefficients=coefficients, optimizer=told
         )
     except TstarError:  # a fact that the set needs is missing: this condition has no T
         return None
+    return result.temperature
 
 
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ def temper(
     *,
     head: str | Head | Sequence[str] | None = None,
     example_input: Any = None,
-    norm: Norm | None = "batch",
+    norm: Norm | Literal["advised"] | None = "advised",
     backbone: float | Literal["matched"] | None = None,
     inplace: bool = False,
 ) -> nn.Module:
@@ -37,13 +37,21 @@ def temper(
         head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
             classifiers); found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
-        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone.
+        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone; by default what the advice
+            says, or ``"batch"``.
         backbone: how loudly the backbone hears the loss. ``None`` leaves its gradient as it is: divided by T, and with
             BatchNorm by the features' deviation. ``"matched"`` makes it as large as in the plain model, measured on
             ``example_input``, a batch of your training data. A number is c of :class:`tstar.TemperedHead`.
         inplace: change ``model`` itself; otherwise a copy is changed.
     """
     _refuse_wrapper(model)
+    if getattr(temperature, "leave", False):  # the advice is to leave the model as it is
+        return model if inplace else _copy(model)
+    if norm == "advised":
+        norm = getattr(temperature, "norm", "batch")
+    chosen: Norm | None = norm  # type: ignore[assignment]
+    if backbone is None:
+        backbone = getattr(temperature, "backbone", None)
     present = tempered_heads(model)
     if present:
         raise TstarError(
@@ -67,12 +75,12 @@ def temper(
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
         )
-    factors = [heard(backbone, model, found, example_input, norm) for found in heads]
+    factors = [heard(backbone, model, found, example_input, chosen) for found in heads]
     if not inplace:
         model = _copy(model)
     for found, factor in zip(heads, factors, strict=True):
         layer = model.get_submodule(found.path)
-        model = _replace(model, layer, TemperedHead(layer, float(temperature), norm, factor))
+        model = _replace(model, layer, TemperedHead(layer, float(temperature), chosen, factor))
     return model
 
 

@@ -1,0 +1,115 @@
+"""Every concern, and every constant in it: each test fails when its constant moves."""
+
+import pytest
+
+import tstar
+from tstar.formula import cautions
+from tstar.formula.training import Training
+
+
+def codes(M=64, K=10, csg=None, variant=None, **training):
+    found = tstar.explain(M, K, csg, variant=variant, **training).notices
+    return {(notice.severity, notice.code) for notice in found}
+
+
+@pytest.mark.parametrize(
+    ("code", "inside", "outside"),
+    [
+        # the smallest change across each limit that a user could make
+        ("few-steps", {"optimizer": "adam", "steps": 7_800}, {"optimizer": "adam", "steps": 7_799}),
+        ("other-lr", {"optimizer": "sgd", "lr": 0.05}, {"optimizer": "sgd", "lr": 0.049}),
+        ("other-lr", {"optimizer": "sgd", "lr": 0.2}, {"optimizer": "sgd", "lr": 0.201}),
+        ("few-classes", {"K": 8}, {"K": 7}),
+        ("batch-size", {"batch_size": 16}, {"batch_size": 15}),
+        ("batch-size", {"batch_size": 128}, {"batch_size": 129}),
+        ("batch-of-one", {"batch_size": 2}, {"batch_size": 1}),
+        ("label-smoothing", {"label_smoothing": 0.0}, {"label_smoothing": 0.001}),
+        ("constant-rate", {"scheduler": "linear"}, {"scheduler": "constant"}),
+        (
+            "small-budget",
+            {"optimizer": "sgd", "lr": 0.1, "steps": 3_000, "variant": "cn"},
+            {"optimizer": "sgd", "lr": 0.1, "steps": 2_999, "variant": "cn"},
+        ),
+    ],
+)
+def test_where_each_caution_begins(code, inside, outside):
+    assert code not in {found for _, found in codes(**inside)}
+    assert code in {found for _, found in codes(**outside)}
+
+
+def test_a_small_budget_is_grave_below_thirty_and_above_two():
+    how = {"optimizer": "sgd", "lr": 0.1, "variant": "cn"}
+    assert ("caution", "small-budget") in codes(steps=300, **how)
+    assert ("warning", "small-budget") in codes(steps=299, **how)
+    cool = {"M": 64, "K": 53}  # T* = 2.06
+    assert tstar.temperature(64, 53, variant="cn") > cautions.HOT == 2.0
+    assert ("warning", "small-budget") in codes(steps=299, **cool, **how)
+    assert tstar.temperature(64, 55, variant="cn") < cautions.HOT
+    assert ("caution", "small-budget") in codes(steps=299, M=64, K=55, **how)
+
+
+def test_the_papers_fine_tuning_rate_is_a_note():
+    how = {"optimizer": "sgd", "scenario": "finetune", "variant": "cn"}
+    assert ("note", "other-lr") in codes(lr=0.01, **how)
+    assert ("caution", "other-lr") in codes(lr=0.02, **how)
+
+
+def test_a_rate_that_hardly_falls_is_constant():
+    def found(factor):
+        training = Training("sgd", 0.1, 800, rate_factor=factor)
+        return "constant-rate" in {
+            n.code for n in tstar.explain(64, 10, optimizer=training).notices
+        }
+
+    assert not found(0.9)
+    assert found(0.91)
+
+
+def test_the_transformers_rate():
+    def found(lr, name="sgd"):
+        return [n.code for n in cautions.transformer_rate(Training(name, lr))]
+
+    assert found(0.03) == []
+    assert found(0.031) == ["transformer-lr"]
+    assert found(0.1, "adam") == []
+
+
+@pytest.mark.parametrize("name", ["lion", "LAMB", "adafactor", "rmsprop", "muon", "lbfgs"])
+def test_optimizers_that_were_not_measured_get_safe_advice_and_one_caution(name):
+    result = tstar.explain(512, 10, optimizer=name, lr=1e-4, steps=500)
+    assert result.temperature == 1 < result.computed
+    assert [(n.severity, n.code) for n in result.notices] == [("caution", "other-optimizer")]
+    assert f"{result.computed:.3g}" in result.notices[0].message
+    assert tstar.temperature(512, 10, optimizer=name) == 1  # a bare number is safe, too
+    named = tstar.explain(512, 10, optimizer=name, variant="cn")
+    assert named.temperature == named.computed  # who names a variant gets it, and the caution
+    assert "other-optimizer" in {n.code for n in named.notices}
+
+
+def test_number_and_warning_are_one_decision():
+    """SGD 0.01, 200 steps, fine-tuning: not "train at 0.896" with a warning to train at 1."""
+    how = {"optimizer": "sgd", "lr": 0.01, "steps": 200}
+    tuned = tstar.explain(512, 100, scenario="finetune", **how)
+    assert tuned.computed == pytest.approx(0.896, abs=1e-3)
+    assert tuned.temperature == 1
+    assert str(tuned).count("Train at") == 1
+    assert tstar.explain(512, 100, **how).temperature == tuned.computed
+    hot = tstar.explain(512, 10, scenario="finetune", optimizer="sgd", lr=0.1, steps=2000)
+    assert hot.temperature == hot.computed > 1
+
+
+def test_the_gravest_comes_first():
+    found = tstar.explain(
+        64,
+        10,
+        variant="cn",
+        optimizer="sgd",
+        lr=0.01,
+        steps=100,
+        scenario="finetune",
+        batch_size=1,
+        label_smoothing=0.1,
+    ).notices
+    order = [("warning", "caution", "note").index(notice.severity) for notice in found]
+    assert order == sorted(order)
+    assert {*order} == {0, 1, 2}
