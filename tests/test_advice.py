@@ -318,8 +318,8 @@ def test_only_what_is_used_is_measured():
     advice = tstar.recommend(net, Reads(), optimizer=sgd(net, 0.1), steps=100)
     assert advice.csg is None
     assert tstar.recommend(net, Reads(), scenario="scratch").variant == "cn"
-    with pytest.raises(AssertionError, match="the data were read"):
-        tstar.recommend(net, Reads(), scenario="finetune")
+    read = tstar.recommend(net, Reads(), scenario="finetune")
+    assert "the data were read" in str(read)
 
 
 def test_epochs_count_with_the_length_of_the_data():

@@ -39,6 +39,7 @@ SCRIPT = """(cases) => cases.map((fields) => {
     reason: text("reason"),
     terms: all("#terms tr").map((row) => [...row.cells].map((cell) => cell.textContent)),
     flags: all("#flags li").map((item) => item.textContent),
+    notices: all("#notices li").map((item) => item.textContent),
     variants: rows("variants", "variant"),
     variantFlags: Object.fromEntries(all("#variants tbody tr").map(
       (row) => [row.dataset.variant, row.dataset.flags ? JSON.parse(row.dataset.flags) : null])),
@@ -71,11 +72,17 @@ def python_variant(name, M, K, csg):
         return None
 
 
-def check(page, M, K, csg, base=None, scenario="scratch"):
+def check(page, M, K, csg, base=None, scenario=None):
     compare(shown(page), M, K, csg, base, scenario)
 
 
-def compare(got, M, K, csg, base=None, scenario="scratch"):
+def said(result):
+    """The notices of Python, but those that the page shows as flags."""
+    ranges = ("extrapolation", "validated", "clipped")
+    return [f"{n.severity}: {n.message}" for n in result.notices if n.code not in ranges]
+
+
+def compare(got, M, K, csg, base=None, scenario=None):
     expected = {name: python_variant(name, M, K, csg) for name in facts()["sets"]}
     for name, value in expected.items():
         if value is None:
@@ -89,11 +96,10 @@ def compare(got, M, K, csg, base=None, scenario="scratch"):
             assert got["rules"][rule.name] is None, at
         else:
             assert got["rules"][rule.name] == pytest.approx(rule.temperature, rel=1e-12), at
-    if K is None:
-        name, reason = ("csg" if csg else "base"), got["reason"]
-    else:
-        name, reason = choose_variant(csg, scenario)
-    answer = expected[name]
+    name, reason = choose_variant(csg, scenario, has_classes=K is not None)
+    answer = tstar.explain(M, K, csg, scenario=scenario)
+    assert got["notices"] == said(answer)
+    assert got["rules"]["advice"] == got["headline"]
     assert got["variant"] == name
     assert got["reason"] == reason
     assert got["headline"] == pytest.approx(answer.temperature, rel=1e-12)
@@ -108,7 +114,7 @@ def compare(got, M, K, csg, base=None, scenario="scratch"):
     assert got["flags"] == flags
     assert run(got["code"]) == answer.temperature
     drawn = [n for n, value in expected.items() if value is not None]
-    assert got["curves"] == [*drawn, "sqrt-m"]
+    assert got["curves"] == ["advice", *drawn, "sqrt-m"]
 
 
 def run(code: str) -> float:
@@ -147,6 +153,7 @@ def test_the_training_counts_as_in_python(open_page):
         page.fill("#steps", str(steps))
         got, expected = shown(page), tstar.explain(M, K, optimizer=optimizer, lr=lr, steps=steps)
         assert got["variant"] == "budget"
+        assert got["notices"] == said(expected)
         assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12)
         assert page.inner_text("#limit") == f"Your training allows {expected.limit_text()}."
         assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
@@ -156,11 +163,83 @@ def test_the_training_counts_as_in_python(open_page):
     assert shown(page)["headline"] == pytest.approx(tstar.temperature(2048, 1000, variant="cn"))
     page.fill("#steps", "0")
     assert "must be a whole number of at least 1" in page.inner_text("#steps-error")
-    assert shown(page)["variant"] == "cn"  # what is not known is not used
-    assert (
-        page.inner_text("#training-missing")
-        == "For a T that fits your training, give the steps too."
-    )
+    assert shown(page)["headline"] is None
+    page.fill("#steps", "")
+    assert "Give the number of steps for a T that fits yours" in page.inner_text("#notices")
+
+
+def test_everything_that_the_advice_uses_can_be_given(open_page):
+    page = open_page()
+    fill(page, 512, 100)
+    for told in (
+        {"optimizer": "sgd", "lr": 0.01, "steps": 200, "scenario": "finetune"},
+        {"optimizer": "sgd", "lr": 0.1, "steps": 900, "momentum": 0.0, "batch_size": 1},
+        {"optimizer": "sgd", "lr": 0.1, "steps": 900, "momentum": 0.5, "scheduler": "constant"},
+        {
+            "optimizer": "adamw",
+            "lr": 0.001,
+            "steps": 900,
+            "batch_size": 4096,
+            "scheduler": "linear",
+        },
+        {"optimizer": "lion", "lr": 1e-4, "steps": 500, "label_smoothing": 0.1},
+        {"optimizer": "lion"},
+        {"optimizer": "sgd", "lr": 0.01, "scenario": "finetune"},
+        {"optimizer": "adamw", "steps": 100},
+        {"lr": 0.3},
+    ):
+        ids = {"batch_size": "batch", "label_smoothing": "smoothing", "scheduler": "schedule"}
+        for name in ("optimizer", "scheduler", "scenario"):
+            page.select_option(f"#{ids.get(name, name)}", told.get(name, ""))
+        for name in ("lr", "steps", "momentum", "batch_size", "label_smoothing"):
+            page.fill(f"#{ids.get(name, name)}", str(told.get(name, "")))
+        got, expected = shown(page), tstar.explain(512, 100, **told)
+        assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12), told
+        assert got["notices"] == said(expected), told
+        assert got["variant"] == expected.variant
+        if expected.limit is not None or told.get("optimizer") == "lion":
+            assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
+        page.check("#variant-cn")
+        named = tstar.explain(512, 100, variant="cn", **told)
+        assert shown(page)["notices"] == said(named), told
+        assert run(shown(page)["code"]) == named.temperature
+
+
+def test_the_advice_has_its_own_curve(open_page):
+    page = open_page()
+    fill(page, 512, 100)
+    page.select_option("#optimizer", "sgd")
+    page.fill("#lr", "0.01")
+    page.fill("#steps", "200")
+    page.check("#variant-cn")  # the advice stays beside what is picked
+    assert "advice" in shown(page)["curves"]
+    for M in (64, 300, 2048):
+        height = page.evaluate(
+            f"heightAt(known, 'advice', readInputs(), readTraining(readInputs()), {M})"
+        )
+        want = tstar.temperature(M, 100, optimizer="sgd", lr=0.01, steps=200)
+        assert height == pytest.approx(want, rel=1e-12)
+
+
+def test_the_address_holds_the_state(open_page):
+    page = open_page()
+    fill(page, 384, 77, 2.5)
+    page.select_option("#optimizer", "adamw")
+    page.fill("#lr", "0.0003")
+    page.fill("#steps", "120")
+    page.check("#variant-csg")
+    first, address = shown(page), page.url
+    other = open_page()
+    other.goto(address)
+    other.reload()
+    assert shown(other) == first
+    other.goto(address.partition("#")[0] + "#features=64&classes=10&optimizer=<b>&variant=nonsense")
+    other.reload()
+    assert shown(other)["headline"] == pytest.approx(tstar.temperature(64, 10))
+    assert other.input_value("#optimizer") == ""
+    other.evaluate("location.hash = '#features=512'")
+    other.wait_for_function("document.getElementById('features').value === '512'")
+    assert shown(other)["headline"] == pytest.approx(tstar.temperature(512))
 
 
 def test_fine_tuning_and_a_base_width(open_page):
@@ -206,13 +285,10 @@ def test_bad_input_is_named_where_it_stands(open_page, field, text, message):
     got = shown(page)
     assert got["errors"] == dict.fromkeys(got["errors"], "") | {field: message}
     assert page.get_attribute(f"#{field}", "aria-invalid") == "true"
-    if field == "features":
-        assert got["headline"] is None
-        assert got["code"] == ""
-        assert got["rules"] == {}
-    else:  # what cannot be read counts as not given
-        K, csg = (None if field == "classes" else 10), (None if field == "csg" else 2.0)
-        check(page, 64, K, csg, None if field == "base" else 32)
+    assert got["headline"] is None  # no answer to what cannot be read
+    assert got["code"] == got["reason"] == ""
+    assert got["rules"] == got["variants"] == {}
+    assert got["notices"] == got["flags"] == got["curves"] == []
     fill(page, 64, 10, 2.0, 32)
     check(page, 64, 10, 2.0, 32)
 
@@ -223,7 +299,7 @@ def test_a_csg_of_zero_leaves_the_class_count(open_page):
     got = shown(page)
     assert got["variants"]["csgcn"] is None
     assert got["headline"] == pytest.approx(tstar.temperature(64, 10))
-    assert got["reason"] == choose_variant(0.0, "scratch")[1]
+    assert got["reason"] == choose_variant(0.0)[1]
     assert "csg > 0" in page.inner_text("#variants")
 
 
@@ -275,7 +351,7 @@ def test_it_works_from_the_keyboard_alone(open_page):
     assert got["variant"] == "base"
     assert got["headline"] == pytest.approx(tstar.temperature(512))
     assert page.evaluate("document.activeElement.value") == "base"
-    assert got["reason"] == "The variant you chose."
+    assert got["reason"] == "The variant you asked for."
 
 
 def test_copy_puts_the_two_lines_on_the_clipboard(open_page):

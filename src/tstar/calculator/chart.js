@@ -2,6 +2,7 @@
 // The curve over M: SVG drawn at the size it is shown at, so that text stays readable on a phone.
 
 const SERIES = [
+  { name: "advice", label: "advice, for what you gave", colour: "--ink", dash: "" },
   { name: "base", label: "base", colour: "--c1", dash: "" },
   { name: "csg", label: "csg", colour: "--c2", dash: "7 3" },
   { name: "cn", label: "cn", colour: "--c3", dash: "2 3" },
@@ -17,9 +18,10 @@ const element = (name, attributes = {}, text = "") => {
 };
 
 /** T of one series at width M, or null where it lacks a fact. */
-function heightAt(known, name, facts, M) {
+function heightAt(known, name, facts, training, M) {
   const there = { ...facts, num_features: M };
   if (name === "sqrt-m") return Math.sqrt(M);
+  if (name === "advice") return decide(known, there, training).temperature;
   const result = explainSet(known.sets[name], there);
   return result && result.temperature;
 }
@@ -31,7 +33,7 @@ function niceStep(top) {
 }
 
 /** Draw the curves into ``box``; returns a function from an x on the page to M. */
-function drawChart(box, known, facts, chosen, chosenT) {
+function drawChart(box, known, facts, training, chosen, chosenT) {
   const width = Math.max(280, box.clientWidth);
   const height = Math.round(Math.min(340, Math.max(230, width * 0.5)));
   const left = 34, right = 18, top = 22, bottom = 38;
@@ -41,7 +43,7 @@ function drawChart(box, known, facts, chosen, chosenT) {
   const x = (m) => left + ((Math.log2(m) - Math.log2(first)) / (Math.log2(last) - Math.log2(first))) * (width - left - right);
   const inverse = (px) => 2 ** (Math.log2(first) + ((px - left) / (width - left - right)) * (Math.log2(last) - Math.log2(first)));
   const widths = Array.from({ length: 161 }, (_, i) => first * (last / first) ** (i / 160));
-  const lines = SERIES.map((series) => ({ ...series, heights: widths.map((m) => heightAt(known, series.name, facts, m)) }))
+  const lines = SERIES.map((series) => ({ ...series, heights: widths.map((m) => heightAt(known, series.name, facts, training, m)) }))
     .filter((series) => series.heights[0] !== null);
   const peak = Math.max(...lines.flatMap((line) => line.heights)) * 1.05;
   const y = (t) => height - bottom - (t / peak) * (height - top - bottom);

@@ -1,6 +1,5 @@
 "use strict";
-// The algebra of tstar/formula.py, tstar/budget.py, tstar/rules.py and tstar/advice.py's choice of variant, over the same
-// coefficients. A browser test compares every number and every message below with Python's.
+// The algebra of tstar/formula: equation, law, choice, cautions and rules, over the same coefficients and with the same texts. A browser test compares every number and every message below with Python's.
 
 /** Python's format(x, ".<digits>g"). */
 function general(x, digits = 6) {
@@ -17,13 +16,13 @@ function general(x, digits = 6) {
 const signed = (x) => (x < 0 ? "-" : "+") + Math.abs(x).toFixed(4);
 
 /** What was typed, as {value, error}; an empty field has neither. */
-function readNumber(text, name, { whole = false, least, above }) {
+function readNumber(text, name, { whole = false, least, above, below = Infinity }) {
   const typed = text.trim();
   if (typed === "") return { value: null, error: "" };
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(typed) ? Number(typed) : NaN;
   const wanted = above !== undefined ? `a number above ${above}`
-    : whole ? `a whole number of at least ${least}` : `a number of at least ${least}`;
-  const enough = above !== undefined ? value > above : value >= least;
+    : whole ? `a whole number of at least ${least}` : `a number of at least ${least}${below < Infinity ? ` and below ${below}` : ""}`;
+  const enough = (above !== undefined ? value > above : value >= least) && value < below;
   const fits = Number.isFinite(value) && enough && (!whole || Number.isInteger(value));
   return fits ? { value, error: "" } : { value: null, error: `${name} must be ${wanted}, got ${typed}.` };
 }
@@ -94,10 +93,20 @@ function explainSet(set, facts) {
   return { temperature, unclipped, clipped, terms, flags: flagsOf(set, facts) };
 }
 
+/** A text with its {names} replaced. */
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+/** lr·steps, as if the rate fell to zero, and for SGD as if with momentum 0.9. */
+function spentBy(known, { family, lr, steps, momentum, factor }) {
+  const longer = family === "sgd" ? (1 - known.momentum) / (1 - (momentum ?? known.momentum)) : 1;
+  return (lr * steps * longer * (factor ?? known.rateFactor)) / known.rateFactor;
+}
+
+const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
+
 /** The highest T that a training can learn at, and how it reads. */
-function limitOf(budget, facts, { family, lr, steps }) {
+function limitOf(budget, facts, family, spent) {
   const { num_features: M, num_classes: K } = facts;
-  const spent = lr * steps;
   if (family === "sgd") {
     const value = budget.sgd * Math.sqrt((spent * M) / K);
     return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(budget.sgd)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
@@ -106,8 +115,7 @@ function limitOf(budget, facts, { family, lr, steps }) {
 }
 
 /** A training shorter than any that was measured; for Adam a longer one too. */
-function trainingFlags(budget, { family, lr, steps }) {
-  const spent = lr * steps;
+function trainingFlags(budget, family, spent) {
   const [low, high] = budget.fitted[family];
   const below = spent < low;
   if (!below && !(family === "adam" && spent > high)) return [];
@@ -116,43 +124,99 @@ function trainingFlags(budget, { family, lr, steps }) {
   return [{ level: "extrapolation", message }];
 }
 
-/** As explainSet, but no hotter than the training can learn at; null where a fact is missing. */
-function explainAware(set, paper, facts, training) {
-  const plain = training.family && training.lr !== null && training.steps !== null ? explainSet(set, facts) : null;
-  if (!plain) return null;
-  const { value, reads } = limitOf(set.budget, facts, training);
+/** As explainSet, but no hotter than the training can learn at. */
+function explainAware(known, facts, training) {
+  const set = known.aware;
+  const plain = explainSet(set, facts);
+  const spent = spentBy(known, training);
+  const { value, reads } = limitOf(set.budget, facts, training.family, spent);
   const bound = plain.temperature;
   const temperature = Math.max(Math.min(bound, value), Math.min(bound, set.budget.minimum));
   let limit = `at most ${reads} = ${general(value, 4)}`;
-  if (value >= bound) limit += ": there is room for T*";
-  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised: it decides`;
-  else limit += ", lower than T*: it decides";
-  const flags = [...flagsOf(value < bound ? set : paper, facts), ...trainingFlags(set.budget, training)];
-  return { ...plain, bound, temperature, limit, flags };
+  if (value >= bound) limit += "; T* is within it";
+  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised`;
+  else limit += ", lower than T*: the budget sets T";
+  const flags = [...flagsOf(value < bound ? set : known.sets.cn, facts), ...trainingFlags(set.budget, training.family, spent)];
+  return { ...plain, bound, temperature, limit, decides: value < bound, flags };
 }
 
-/** Which variant to use and why, as tstar.recommend chooses. */
+/** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
 function chooseVariant(known, facts, scenario) {
   const { csg, num_classes: K } = facts;
-  if (K === null) {
-    const name = csg ? "csg" : "base";
-    return { name, reason: "Without the number of classes this is all that the formula can use." };
-  }
+  const { reasons, csgRange } = known;
+  const outside = csg !== null && !inside(csgRange, csg);
+  if (K === null) return { name: csg === null || outside ? "base" : "csg", reason: reasons["no-classes"] };
   if (csg === null) {
-    const alone = known.evidence.without_csg[scenario];
-    return { name: alone.variant, reason: `csg is not known. ${alone.evidence}` };
+    const alone = known.evidence.without_csg[scenario ?? "scratch"];
+    return { name: alone.variant, reason: fill(reasons["no-csg"], alone) };
   }
-  const { fitted, validated } = known.sets.csgcn.provenance;
-  const low = Math.min(fitted.csg[0], validated.csg[0]);
-  const high = Math.max(fitted.csg[1], validated.csg[1]);
-  if (!inside([low, high], csg)) {
-    const range = `${general(low)}–${general(high)}`;
-    const reason = `csg = ${general(csg, 3)} is outside the paper's ${range}, where its terms would be extrapolation: `
-      + "the class count alone corrects the temperature.";
-    return { name: "cn", reason };
+  if (outside) {
+    const values = { csg: general(csg, 3), low: general(csgRange[0]), high: general(csgRange[1]) };
+    return { name: "cn", reason: fill(reasons.outside, values) };
   }
+  if (scenario === null) return { name: "csgcn", reason: reasons["no-scenario"] };
   const best = known.evidence[scenario];
   return { name: best.variant, reason: best.evidence };
+}
+
+/** The one decision: which set, T with its reasons, the safe T where the evidence speaks against it, and what to mind. */
+function decide(known, facts, training, named = null) {
+  let name, reason, found;
+  if (named) {
+    [name, reason] = [named, known.reasons.named];
+  } else if (isMeasured(training) && facts.num_classes !== null) {
+    [name, reason] = ["budget", known.reasons.aware];
+  } else {
+    ({ name, reason } = chooseVariant(known, facts, training.scenario));
+  }
+  found = name === "budget" ? explainAware(known, facts, training) : explainSet(known.sets[name], facts);
+  const computed = found.temperature;
+  let temperature = computed;
+  if (!named && ["scale-free", "other"].includes(training.family)) temperature = Math.min(computed, known.limits.SAFE);
+  else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
+    temperature = Math.max(computed, known.limits.SAFE);
+  }
+  const result = { ...found, computed, temperature, bound: found.bound ?? computed };
+  return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
+}
+
+/** Every concern, the gravest first, in the words of tstar.formula.cautions. */
+function noticesFor(known, facts, training, result) {
+  const { limits, texts } = known;
+  const found = [];
+  const say = (key, values = {}) => found.push({ severity: texts[key][0], message: fill(texts[key][1], values) });
+  const { family, lr, steps, scenario, factor, batch, smoothing } = training;
+  if (result.limit) {
+    if (family === "sgd" && result.computed < limits.SAFE) {
+      say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
+    }
+    if (result.decides) say("budget", { bound: general(result.bound, 3) });
+  } else if (["scale-free", "other"].includes(family)) {
+    say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });
+  } else {
+    if (family === "adam") say("other-optimizer", { name: training.name });
+    if (family === "sgd" && lr !== null && !inside(limits.FITTED_LR, lr)) {
+      say(scenario === "finetune" && lr === limits.VALIDATED_LR ? "other-lr/validated" : "other-lr", { lr: general(lr) });
+    }
+    if (family === "sgd" && isMeasured(training)) {
+      const spent = spentBy(known, training);
+      const values = { spent: general(spent, 3), T: general(result.temperature, 3) };
+      if (spent < limits.HARMFUL_BUDGET && result.temperature > limits.HOT) say("small-budget/harmful", values);
+      else if (spent < limits.SMALL_BUDGET) say("small-budget", values);
+    } else if (steps !== null && steps < limits.FITTED_STEPS) say("few-steps", { steps: steps.toLocaleString("en-US") });
+    const missing = Object.entries({ optimizer: family, lr, steps }).filter(([, part]) => part === null).map(([part]) => limits.WORDS[part]);
+    if (missing.length) {
+      const last = missing.pop();
+      say("unknown-training", { missing: missing.length ? `${missing.join(", ")} and ${last}` : last });
+    }
+  }
+  if (factor !== null && factor > limits.CONSTANT) say("constant-rate");
+  const [low, high] = limits.BATCH_SIZES;
+  if (batch === 1) say("batch-of-one");
+  else if (batch !== null && !inside([low, high], batch)) say("batch-size", { size: batch.toLocaleString("en-US"), low, high });
+  if (smoothing) say("label-smoothing", { smoothing: general(smoothing) });
+  if (facts.num_classes !== null && facts.num_classes < limits.FEWEST_CLASSES && !result.limit) say("few-classes", { K: general(facts.num_classes) });
+  return found.sort((a, b) => limits.ORDER.indexOf(a.severity) - limits.ORDER.indexOf(b.severity));
 }
 
 /** T of a rule, or the reason why it has none. */
@@ -181,10 +245,21 @@ function applyRule(known, name, facts, baseFeatures) {
 }
 
 /** The two lines that put the answer into a model. */
-function codeFor(set, facts, training) {
+function codeFor(facts, training, named) {
   const words = [`num_features=${facts.num_features}`];
-  if (set.delta !== undefined) words.push(`num_classes=${facts.num_classes}`);
-  if (set.gamma !== undefined) words.push(`csg=${facts.csg}`);
-  if (training) words.push(`optimizer="${training.name}"`, `lr=${training.lr}`, `steps=${training.steps}`);
+  if (facts.num_classes !== null) words.push(`num_classes=${facts.num_classes}`);
+  if (facts.csg !== null) words.push(`csg=${facts.csg}`);
+  if (named) words.push(`variant="${named}"`);
+  else {
+    const given = isMeasured(training) && facts.num_classes !== null;
+    if (given || ["scale-free", "other"].includes(training.family)) {
+      words.push(`optimizer="${training.name}"`);
+      if (training.lr !== null) words.push(`lr=${training.lr}`);
+      if (training.steps !== null) words.push(`steps=${training.steps}`);
+      if (training.momentum !== null && training.family === "sgd") words.push(`momentum=${training.momentum}`);
+      if (training.schedule) words.push(`scheduler="${training.schedule}"`);
+    }
+    if (training.scenario) words.push(`scenario="${training.scenario}"`);
+  }
   return `import tstar\nmodel = tstar.temper(model, tstar.temperature(${words.join(", ")}))`;
 }

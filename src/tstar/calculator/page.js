@@ -11,8 +11,7 @@ const make = (tag, attributes = {}, ...children) => {
 };
 const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your training" };
 const AXIS = [0.1, 512];
-const AWARE = "The paper’s T* (cn), no hotter than your optimiser, learning rate and steps allow, as measured on our "
-  + "atlas of training runs; csg is no part of it.";
+const TRAINING = ["lr", "steps", "momentum", "batch", "smoothing"];
 let picked = null; // the variant that the reader chose, if any
 let drawn = null;
 
@@ -42,30 +41,37 @@ function readInputs() {
     base: ["base", "The base width", { whole: true, least: 1 }],
     lr: ["lr", "The learning rate", { above: 0 }],
     steps: ["steps", "The number of steps", { whole: true, least: 1 }],
+    momentum: ["momentum", "The momentum", { least: 0, below: 1 }],
+    batch: ["batch", "The batch size", { whole: true, least: 1 }],
+    smoothing: ["smoothing", "Label smoothing", { least: 0, below: 1 }],
   };
-  const facts = {};
+  const facts = { valid: true };
   for (const [name, [id, label, rule]] of Object.entries(fields)) {
     const { value, error } = readNumber(by(id).value, label, rule);
     facts[name] = value;
     const missing = name === "num_features" && value === null && !error;
     showError(id, missing ? "Type M, or pick a model." : error);
+    if (missing || error) facts.valid = false;
   }
   return facts;
 }
 
-/** Optimiser, learning rate and steps; the family decides which bound holds. */
-function readTraining(facts) {
+const FAMILIES = { sgd: "sgd", adamw: "adam", lion: "scale-free" };
+
+/** How one trains, as far as it is given. */
+function readTraining({ lr, steps, momentum, batch, smoothing }) {
   const name = by("optimizer").value;
-  return { name, family: name === "sgd" ? "sgd" : name ? "adam" : null, lr: facts.lr, steps: facts.steps };
+  const schedule = by("schedule").value;
+  return {
+    name, family: FAMILIES[name] ?? null, lr, steps, momentum, batch, smoothing, schedule,
+    factor: schedule === "constant" ? 1 : schedule ? known.rateFactor : null,
+    scenario: by("scenario").value || null,
+  };
 }
 
-/** Of the training either nothing counts or all of it: say what is still missing. */
-function showMissing({ family, lr, steps }, { num_classes: K }) {
-  const given = [family, lr, steps].some((part) => part !== null);
-  const missing = Object.entries({ "the optimiser": family, "the learning rate": lr, "the steps": steps, K })
-    .filter(([, part]) => part === null).map(([word]) => word);
-  by("training-missing").textContent = given && missing.length
-    ? `For a T that fits your training, give ${missing.join(" and ")} too.` : "";
+/** Where the training is whole and the classes are not given, say so: the law needs K. */
+function showMissing(training, { num_classes: K }) {
+  by("training-missing").textContent = isMeasured(training) && K === null ? "For a T that fits your training, give K too." : "";
 }
 
 function showError(id, text) {
@@ -74,12 +80,15 @@ function showError(id, text) {
   if (text) by(id).setAttribute("aria-invalid", "true");
 }
 
-function showAnswer(name, reason, result) {
+function showAnswer(result) {
   const headline = by("headline");
   headline.dataset.temperature = result.temperature;
-  headline.dataset.variant = name;
-  headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), ` `, make("span", { class: "tag" }, NAMES[name]));
-  by("reason").textContent = reason;
+  headline.dataset.variant = result.name;
+  headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), " with a BatchNorm before the output layer ",
+    make("span", { class: "tag" }, NAMES[result.name]));
+  by("reason").textContent = result.reason;
+  by("notices").replaceChildren(...result.notices.map(({ severity, message }) =>
+    make("li", { class: severity }, make("b", {}, severity), `: ${message}`)));
   const table = make("table", { class: "terms" });
   for (const term of result.terms) {
     table.append(make("tr", {}, make("td", {}, term.expression), make("td", { class: "n" }, signed(term.value))));
@@ -92,7 +101,7 @@ function showAnswer(name, reason, result) {
     by("terms").append(make("p", { id: "limit", class: "small" }, `Your training allows ${result.limit}.`));
   }
   if (result.clipped) {
-    const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.bound ?? result.temperature)}`;
+    const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.bound)}`;
     flags.unshift(make("li", { class: "extrapolation" }, make("b", {}, "clipped"), text));
   }
   by("flags").replaceChildren(...flags);
@@ -118,13 +127,13 @@ function showVariants(facts, name) {
   if (focused) by(`variant-${focused}`).focus();
 }
 
-function showRules(facts) {
+function showRules(facts, advised) {
   const place = (t) => Math.min(100, Math.max(0, (100 * Math.log(t / AXIS[0])) / Math.log(AXIS[1] / AXIS[0])));
-  const rows = known.rules.map(({ name, label }) => {
-    const { temperature, reason } = applyRule(known, name, facts, facts.base);
+  const rows = [{ name: "advice", label: "advice" }, ...known.rules].map(({ name, label }) => {
+    const { temperature, reason } = name === "advice" ? advised : applyRule(known, name, facts, facts.base);
     const has = temperature !== undefined;
     const axis = has
-      ? make("span", { class: "track" }, make("span", { class: name.startsWith("ours-") ? "pin ours" : "pin", style: `left:${place(temperature).toFixed(2)}%` }))
+      ? make("span", { class: "track" }, make("span", { class: name === "advice" || name.startsWith("ours-") ? "pin ours" : "pin", style: `left:${place(temperature).toFixed(2)}%` }))
       : make("span", { class: "small" }, reason);
     return make("tr", { "data-rule": name, "data-temperature": has ? temperature : "" },
       make("td", {}, label), make("td", { class: "n" }, has ? general(temperature, 4) : "–"), make("td", { class: "axis" }, axis));
@@ -132,48 +141,68 @@ function showRules(facts) {
   by("rules").tBodies[0].replaceChildren(...rows);
 }
 
-function readoutAt(facts, M) {
-  const values = drawn.lines.map((line) => `${line.label.split(",")[0]} ${general(heightAt(known, line.name, facts, M), 3)}`);
+function readoutAt(facts, training, M) {
+  const values = drawn.lines.map((line) => `${line.label.split(",")[0]} ${general(heightAt(known, line.name, facts, training, M), 3)}`);
   by("readout").textContent = `At M = ${M}: ${values.join(" · ")}`;
+}
+
+function blank(facts) {
+  const headline = by("headline");
+  delete headline.dataset.temperature;
+  delete headline.dataset.variant;
+  headline.textContent = facts.num_features === null ? "T needs M, the width of the output layer’s input." : "Correct the field marked in red.";
+  for (const id of ["reason", "code", "readout", "training-missing"]) by(id).textContent = "";
+  for (const id of ["terms", "flags", "notices", "chart", "legend"]) by(id).replaceChildren();
+  for (const id of ["variants", "rules"]) by(id).tBodies[0].replaceChildren();
+  drawn = null;
 }
 
 function update() {
   const facts = readInputs();
-  const ready = facts.num_features !== null;
-  document.querySelector("main").classList.toggle("empty", !ready);
-  if (!ready) {
-    const headline = by("headline");
-    delete headline.dataset.temperature;
-    headline.textContent = "T needs M, the width of the output layer’s input.";
-    for (const id of ["reason", "code", "readout"]) by(id).textContent = "";
-    for (const id of ["terms", "flags", "chart", "legend"]) by(id).replaceChildren();
-    for (const id of ["variants", "rules"]) by(id).tBodies[0].replaceChildren();
-    drawn = null;
-    return;
-  }
-  const usable = picked && lacking(known.sets[picked], facts).length === 0;
+  document.querySelector("main").classList.toggle("empty", !facts.valid);
+  writeAddress();
+  if (!facts.valid) { blank(facts); return; }
+  const named = picked && lacking(known.sets[picked], facts).length === 0 ? picked : null;
   const training = readTraining(facts);
-  const aware = usable ? null : explainAware(known.aware, known.sets.cn, facts, training);
-  const advised = chooseVariant(known, facts, by("scenario").value);
-  const name = usable ? picked : aware ? "budget" : advised.name;
+  const advised = decide(known, facts, training);
+  const answer = named ? decide(known, facts, training, named) : advised;
   showMissing(training, facts);
-  if (aware) {
-    showAnswer(name, AWARE, aware);
-    by("code").textContent = codeFor(known.aware, facts, training);
-  } else {
-    showAnswer(name, usable ? "The variant you chose." : advised.reason, explainSet(known.sets[name], facts));
-    by("code").textContent = codeFor(known.sets[name], facts, null);
-  }
-  showVariants(facts, name);
-  showRules(facts);
-  drawn = drawChart(by("chart"), known, facts, name, Number(by("headline").dataset.temperature));
+  showAnswer(answer);
+  by("code").textContent = codeFor(facts, training, named);
+  showVariants(facts, answer.temperature === answer.computed ? answer.name : null);
+  showRules(facts, advised);
+  drawn = drawChart(by("chart"), known, facts, training, named ?? "advice", answer.temperature);
   drawLegend(by("legend"), drawn.lines);
-  readoutAt(facts, facts.num_features);
+  readoutAt(facts, training, facts.num_features);
   by("chart").onpointermove = (event) => {
     const M = Math.round(drawn.widthAt(event.clientX));
-    if (M >= drawn.range[0] && M <= drawn.range[1]) readoutAt(facts, M);
+    if (M >= drawn.range[0] && M <= drawn.range[1]) readoutAt(facts, training, M);
   };
-  by("chart").onpointerleave = () => readoutAt(facts, facts.num_features);
+  by("chart").onpointerleave = () => readoutAt(facts, training, facts.num_features);
+}
+
+// The state lives in the address, so that a case can be shared: #features=512&classes=10&optimizer=sgd…
+const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "steps", "momentum", "schedule", "batch", "smoothing", "base"];
+let written = "";
+
+function writeAddress() {
+  const state = new URLSearchParams();
+  for (const id of FIELDS) if (by(id).value !== "") state.set(id, by(id).value);
+  if (picked) state.set("variant", picked);
+  written = `#${state}`;
+  history.replaceState(null, "", written);
+}
+
+function readAddress() {
+  const state = new URLSearchParams(location.hash.slice(1));
+  if (![...state.keys()].some((key) => FIELDS.includes(key))) return;
+  for (const id of FIELDS) {
+    const options = by(id).options && [...by(id).options].map((option) => option.value);
+    const value = state.get(id) ?? "";
+    by(id).value = options && !options.includes(value) ? "" : value;
+  }
+  const variant = state.get("variant");
+  picked = Object.hasOwn(known.sets, variant) ? variant : null;
 }
 
 function matchLists() {
@@ -195,11 +224,11 @@ by("task").addEventListener("change", () => {
   update();
 });
 by("inputs").addEventListener("input", (event) => {
-  if (event.target.id === "lr" || event.target.id === "steps") picked = null;
+  if (TRAINING.includes(event.target.id)) picked = null;
   if (event.target.tagName === "INPUT") { matchLists(); update(); }
 });
-by("scenario").addEventListener("change", update);
-by("optimizer").addEventListener("change", () => { picked = null; update(); });
+for (const id of ["scenario", "optimizer", "schedule"]) by(id).addEventListener("change", () => { picked = null; update(); });
+window.addEventListener("hashchange", () => { if (location.hash !== written) { readAddress(); matchLists(); update(); } });
 by("inputs").addEventListener("submit", (event) => event.preventDefault());
 by("variants").addEventListener("change", (event) => { picked = event.target.value; update(); });
 by("copy").addEventListener("click", async () => {
@@ -219,4 +248,6 @@ new ResizeObserver(([entry]) => {
 fillLists();
 by("source").textContent = known.sets.base.provenance.source;
 by("model").value = "torchvision/resnet50";
+readAddress();
+matchLists();
 update();

@@ -15,9 +15,11 @@ from typing import Any
 
 from tstar._version import __version__
 from tstar.errors import TstarError
-from tstar.formula.choice import evidence
+from tstar.formula import cautions
+from tstar.formula.choice import REASONS, csg_range, evidence
 from tstar.formula.coefficients import published, training_aware
 from tstar.formula.rules import ROW_NORM, on_one_axis
+from tstar.formula.training import MOMENTUM, RATE_FACTOR
 
 _HERE = Path(__file__).parent
 _PAPER = _HERE.parent / "paper"
@@ -36,6 +38,25 @@ def facts() -> dict[str, Any]:
         "sets": {name: entry.to_dict() for name, entry in published().items()},
         "aware": training_aware().to_dict(),
         "evidence": evidence(),
+        "csgRange": csg_range(),
+        "reasons": REASONS,
+        "texts": cautions.TEXTS,
+        "limits": {
+            name: getattr(cautions, name)
+            for name in (
+                *(
+                    "HARMFUL_BUDGET",
+                    "SMALL_BUDGET",
+                    "HOT",
+                    "FITTED_STEPS",
+                    "FITTED_LR",
+                    "VALIDATED_LR",
+                ),
+                *("FEWEST_CLASSES", "BATCH_SIZES", "CONSTANT", "SAFE", "ORDER", "WORDS"),
+            )
+        },
+        "momentum": MOMENTUM,
+        "rateFactor": RATE_FACTOR,
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],
         "rowNorm": ROW_NORM,
         "tasks": _tasks(),

@@ -1,14 +1,15 @@
 """What a careful colleague would say before you train at T*: one small function for each concern.
 
 Where the evidence speaks against the formula's number, :func:`safe_temperature` takes another one, and the notice of the
-same code says why: the number and its warning come from one decision.
+same code says why: the number and its warning come from one decision. The texts are data, since the calculator's page
+says the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.formula.training import Training
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tstar.formula.equation import Explanation
 
 Severity = Literal["warning", "caution", "note"]
+ORDER = ("warning", "caution", "note")
 
 # The product of learning rate and steps, below which T* has been seen to cost accuracy. Measured with SGD
 # (momentum 0.9) on 4,000 CIFAR-10 images, ResNet10, M = 64, T* = 5.4: at lr·steps = 9 the formula's T lost ten
@@ -34,6 +36,104 @@ BATCH_SIZES = (16, 128)  # the atlas has 16 to 64, the paper 128
 CONSTANT = 0.9  # a mean over highest rate above this is a constant rate
 SAFE = 1.0
 
+# Code (what follows "/" tells two texts of one code apart) → severity and text.
+TEXTS: dict[str, tuple[Severity, str]] = {
+    "extrapolation": ("caution", "{message}."),
+    "validated": ("note", "{message}."),
+    "clipped": (
+        "caution",
+        "The formula gives {unclipped}, outside its bounds; it was clipped to {bound}.",
+    ),
+    "sgd-below-one/tuned": (
+        "caution",
+        "For so short a training the law gives {computed}, but transformers fine-tuned with SGD lost 6 and 13 points "
+        "below T = 1 and were best at 1, so T = 1 is advised.",
+    ),
+    "sgd-below-one": (
+        "caution",
+        "T below 1 with SGD gained up to 19 points for small networks from scratch, but fine-tuned transformers lost 6 "
+        "and 13 points; if you fine-tune, pass scenario='finetune'.",
+    ),
+    "budget": (
+        "note",
+        "For long training T* would be {bound}; yours has too few steps, or too low a learning rate, to learn at that.",
+    ),
+    "other-optimizer/scale-free": (
+        "caution",
+        "The formula says {computed}, but the steps of {name} do not see the gradient's scale, and T was measured for SGD "
+        "and Adam only. Do not raise T above 1 without tstar.check.",
+    ),
+    "other-optimizer/other": (
+        "caution",
+        "The formula says {computed}, but T was measured for SGD and Adam's family, not for {name}. Do not raise T above "
+        "1 without tstar.check.",
+    ),
+    "other-optimizer": (
+        "caution",
+        "The coefficients were fitted with SGD, not {name}; adaptive optimizers respond to T otherwise. Check with "
+        "tstar.check.",
+    ),
+    "other-lr": (
+        "caution",
+        "The coefficients were fitted at SGD lr 0.1, not {lr}; the best T falls with the learning rate.",
+    ),
+    "other-lr/validated": (
+        "note",
+        "The coefficients were fitted at SGD lr 0.1, not {lr} (validated by the paper for fine-tuning); the best T falls "
+        "with the learning rate.",
+    ),
+    "small-budget/harmful": (
+        "warning",
+        "lr·steps = {spent} is far below the fit's (780 to 15,000): T = {T} is likely to cost accuracy here (ten points in "
+        "our measurement at 9). Leave out the variant or the coefficients for a T that fits this training.",
+    ),
+    "small-budget": (
+        "caution",
+        "lr·steps = {spent} is below the fit's (780 to 15,000): the best T is lower than the formula's. Check with "
+        "tstar.check, or stay nearer T = 1.",
+    ),
+    "few-steps": (
+        "caution",
+        "{steps} steps are fewer than the 7,800 to 150,000 of the fit; the best T falls with the number of steps. Check "
+        "with tstar.check, or stay near T = 1.",
+    ),
+    "unknown-training": (
+        "caution",
+        "This T is for SGD at lr 0.1 over 200 epochs, as in the paper; a short training wants far less. Give {missing} for "
+        "a T that fits yours.",
+    ),
+    "constant-rate": (
+        "caution",
+        "A constant learning rate was not measured; its steps count twice those of a rate that falls to zero.",
+    ),
+    "schedule-unread": (
+        "caution",
+        "The schedule {name} could not be run without training; a rate that falls to zero is assumed. Pass epochs=… if it "
+        "steps once per epoch.",
+    ),
+    "batch-of-one": (
+        "warning",
+        "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use larger "
+        "batches, or temper(..., norm='layer').",
+    ),
+    "batch-size": (
+        "caution",
+        "Batches of {size} were not measured (the runs had {low} to {high}).",
+    ),
+    "label-smoothing": (
+        "caution",
+        "Label smoothing ({smoothing}) and T* do not combine well: in the paper's table on it the formula loses part of "
+        "its gain. Prefer T* without smoothing.",
+    ),
+    "few-classes": ("caution", "K = {K}: the formula has not been tried below 8 classes."),
+    "transformer-lr": (
+        "warning",
+        "A transformer at SGD lr {lr}: in the paper ViT-B/16 fell to 5 % and Swin-T to 41 % at lr 0.1 and T* of csgcn, and "
+        "reached 54 % and 74 % at lr 0.01. Lower the learning rate.",
+    ),
+}
+WORDS = {"optimizer": "the optimizer", "lr": "the learning rate", "steps": "the number of steps"}
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -44,20 +144,23 @@ class Notice:
     message: str
 
 
+def _say(key: str, **values: Any) -> Notice:
+    severity, text = TEXTS[key]
+    return Notice(severity, key.partition("/")[0], text.format(**values))
+
+
 def safe_temperature(result: Explanation) -> float:
     """T, or 1 where T is not known to help: optimizers without measurements, and SGD below 1 in fine-tuning."""
-    if _not_measured(result.training):
+    training = result.training
+    if _not_measured(training):
         return min(result.computed, SAFE)
-    return max(result.computed, SAFE) if _below_one_tuned(result) else result.computed
+    if training.family == "sgd" and training.scenario == "finetune" and training.measured:
+        return max(result.computed, SAFE)
+    return result.computed
 
 
 def _not_measured(training: Training) -> bool:
     return training.family in ("scale-free", "other")
-
-
-def _below_one_tuned(result: Explanation) -> bool:
-    training = result.training
-    return training.family == "sgd" and training.scenario == "finetune" and result.computed < 1
 
 
 def notices(result: Explanation, num_classes: float | None) -> tuple[Notice, ...]:
@@ -72,193 +175,85 @@ def notices(result: Explanation, num_classes: float | None) -> tuple[Notice, ...
 
 
 def by_gravity(*found: Notice) -> tuple[Notice, ...]:
-    order = {"warning": 0, "caution": 1, "note": 2}
-    return tuple(sorted(found, key=lambda notice: order[notice.severity]))
+    return tuple(sorted(found, key=lambda notice: ORDER.index(notice.severity)))
 
 
 def _range(result: Explanation) -> Iterator[Notice]:
     for flag in result.flags:
-        if flag.level == "extrapolation":
-            yield Notice("caution", "extrapolation", f"{flag.message}.")
-        else:
-            yield Notice("note", "validated", f"{flag.message}.")
+        yield _say(flag.level, message=flag.message)
     if result.clipped:
-        yield Notice(
-            "caution",
-            "clipped",
-            f"The formula gives {result.unclipped:.3g}, outside its bounds; it was clipped to {result.bound:g}.",
-        )
+        yield _say("clipped", unclipped=f"{result.unclipped:.3g}", bound=f"{result.bound:g}")
 
 
 def _limited(result: Explanation) -> Iterator[Notice]:
     """What to say where the training's limit has been taken into account."""
-    limit = result.limit
-    assert limit is not None
-    if result.training.family == "sgd" and result.computed < 1:
-        if result.temperature >= 1:
-            yield Notice(
-                "caution",
-                "sgd-below-one",
-                f"For so short a training the law gives {result.computed:.3g}, but transformers fine-tuned with SGD lost "
-                "6 and 13 points below T = 1 and were best at 1, so T = 1 is advised.",
-            )
-        else:
-            yield Notice(
-                "caution",
-                "sgd-below-one",
-                "T below 1 with SGD gained up to 19 points for small networks from scratch, but fine-tuned transformers "
-                "lost 6 and 13 points; if you fine-tune, pass scenario='finetune'.",
-            )
-    if limit.decides:
-        yield Notice(
-            "note",
-            "budget",
-            f"For long training T* would be {result.bound:.3g}; yours has too few steps, or too low a learning rate, to "
-            "learn at that.",
-        )
+    if result.training.family == "sgd" and result.computed < SAFE:
+        tuned = result.temperature >= SAFE
+        key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
+        yield _say(key, computed=f"{result.computed:.3g}")
+    if result.limit is not None and result.limit.decides:
+        yield _say("budget", bound=f"{result.bound:.3g}")
 
 
 def _unlimited(result: Explanation) -> Iterator[Notice]:
     """What to say where the formula does not know how one trains."""
     training = result.training
     if _not_measured(training):
-        yield from _unmeasured(result)
+        key = f"other-optimizer/{training.family}"
+        yield _say(key, computed=f"{result.computed:.3g}", name=training.optimizer)
         return
     if training.family == "adam":
-        yield Notice(
-            "caution",
-            "other-optimizer",
-            f"The coefficients were fitted with SGD, not {training.optimizer}; adaptive optimizers respond to T "
-            "otherwise. Check with tstar.check.",
-        )
+        yield _say("other-optimizer", name=training.optimizer)
     yield from _rate(training)
     if training.measured and training.family == "sgd":
         yield from _budget(training.spent, result.temperature)
     elif training.steps is not None and training.steps < FITTED_STEPS:
-        yield Notice(
-            "caution",
-            "few-steps",
-            f"{training.steps:,} steps are fewer than the {FITTED_STEPS:,} to 150,000 of the fit; the best T falls with the "
-            "number of steps. Check with tstar.check, or stay near T = 1.",
-        )
+        yield _say("few-steps", steps=f"{training.steps:,}")
     if training.missing:
-        words = {
-            "optimizer": "the optimizer",
-            "lr": "the learning rate",
-            "steps": "the number of steps",
-        }
-        yield Notice(
-            "caution",
-            "unknown-training",
-            f"This T is for SGD at lr 0.1 over 200 epochs, as in the paper; a short training wants far less. Give "
-            f"{_and([words[name] for name in training.missing])} for a T that fits yours.",
-        )
-
-
-def _unmeasured(result: Explanation) -> Iterator[Notice]:
-    name = result.training.optimizer
-    if result.training.family == "scale-free":
-        why = f"the steps of {name} do not see the gradient's scale, and T was measured for SGD and Adam only"
-    else:
-        why = f"T was measured for SGD and Adam's family, not for {name}"
-    if result.temperature < result.computed:
-        message = f"The formula would say {result.computed:.3g}, but {why}: do not raise T without tstar.check."
-    else:
-        message = f"{why[0].upper()}{why[1:]}: check with tstar.check."
-    yield Notice("caution", "other-optimizer", message)
+        yield _say("unknown-training", missing=_and([WORDS[name] for name in training.missing]))
 
 
 def _rate(training: Training) -> Iterator[Notice]:
     low, high = FITTED_LR
-    if training.family != "sgd" or training.lr is None or low <= training.lr <= high:
-        return
-    known = training.scenario == "finetune" and training.lr == VALIDATED_LR
-    yield Notice(
-        "note" if known else "caution",
-        "other-lr",
-        f"The coefficients were fitted at SGD lr 0.1, not {training.lr:g}"
-        f"{' (validated by the paper for fine-tuning)' if known else ''}; the best T falls with the learning rate.",
-    )
+    if training.family == "sgd" and training.lr is not None and not low <= training.lr <= high:
+        known = training.scenario == "finetune" and training.lr == VALIDATED_LR
+        yield _say("other-lr/validated" if known else "other-lr", lr=f"{training.lr:g}")
 
 
 def _budget(spent: float, T: float) -> Iterator[Notice]:
     if spent < HARMFUL_BUDGET and T > HOT:
-        yield Notice(
-            "warning",
-            "small-budget",
-            f"lr·steps = {spent:.3g} is far below the fit's (780 to 15,000): T = {T:.3g} is likely to cost accuracy here "
-            "(ten points in our measurement at 9). Leave out the variant or the coefficients for a T that fits this "
-            "training.",
-        )
+        yield _say("small-budget/harmful", spent=f"{spent:.3g}", T=f"{T:.3g}")
     elif spent < SMALL_BUDGET:
-        yield Notice(
-            "caution",
-            "small-budget",
-            f"lr·steps = {spent:.3g} is below the fit's (780 to 15,000): the best T is lower than the formula's. Check "
-            "with tstar.check, or stay nearer T = 1.",
-        )
+        yield _say("small-budget", spent=f"{spent:.3g}")
 
 
 def _schedule(training: Training) -> Iterator[Notice]:
     if training.rate_factor is not None and training.rate_factor > CONSTANT:
-        yield Notice(
-            "caution",
-            "constant-rate",
-            "A constant learning rate was not measured; its steps count twice those of a rate that falls to zero.",
-        )
+        yield _say("constant-rate")
     elif training.schedule is not None and training.rate_factor is None:
-        yield Notice(
-            "caution",
-            "schedule-unread",
-            f"The schedule {training.schedule} could not be run without training; a rate that falls to zero is assumed. "
-            "Pass epochs=… if it steps once per epoch.",
-        )
+        yield _say("schedule-unread", name=training.schedule)
 
 
 def _batches(training: Training) -> Iterator[Notice]:
-    low, high = BATCH_SIZES
-    size = training.batch_size
+    (low, high), size = BATCH_SIZES, training.batch_size
     if size == 1:
-        yield Notice(
-            "warning",
-            "batch-of-one",
-            "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use "
-            "larger batches, or temper(..., norm='layer').",
-        )
+        yield _say("batch-of-one")
     elif size is not None and not low <= size <= high:
-        yield Notice(
-            "caution",
-            "batch-size",
-            f"Batches of {size:,} were not measured (the runs had {low} to {high}).",
-        )
+        yield _say("batch-size", size=f"{size:,}", low=low, high=high)
 
 
 def _task(result: Explanation, num_classes: float | None) -> Iterator[Notice]:
     smoothing = result.training.label_smoothing
     if smoothing > 0:
-        yield Notice(
-            "caution",
-            "label-smoothing",
-            f"Label smoothing ({smoothing:g}) and T* do not combine well: in the paper's table on it the formula "
-            "loses part of its gain. Prefer T* without smoothing.",
-        )
+        yield _say("label-smoothing", smoothing=f"{smoothing:g}")
     if num_classes is not None and num_classes < FEWEST_CLASSES and result.limit is None:
-        yield Notice(
-            "caution",
-            "few-classes",
-            f"K = {num_classes:g}: the formula has not been tried below {FEWEST_CLASSES} classes.",
-        )
+        yield _say("few-classes", K=f"{num_classes:g}")
 
 
 def transformer_rate(training: Training) -> Iterator[Notice]:
     """A transformer whose SGD rate is one at which the paper's failed."""
     if training.family == "sgd" and training.lr is not None and training.lr > TRANSFORMER_LR:
-        yield Notice(
-            "warning",
-            "transformer-lr",
-            f"A transformer at SGD lr {training.lr:g}: in the paper ViT-B/16 fell to 5 % and Swin-T to 41 % at lr 0.1 and "
-            "T* of csgcn, and reached 54 % and 74 % at lr 0.01. Lower the learning rate.",
-        )
+        yield _say("transformer-lr", lr=f"{training.lr:g}")
 
 
 def _and(words: list[str]) -> str:

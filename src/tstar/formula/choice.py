@@ -12,12 +12,24 @@ from tstar.errors import TstarError
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
 from tstar.formula.training import Training
 
-# The evidence is results/budget/README.md.
-_AWARE = (
-    "The paper's T* (cn), no hotter than your optimizer, learning rate and steps allow, as measured on the atlas of "
-    "training runs; csg is not used."
-)
 _ALIASES = {"none": "base"}  # the fit's old word for a set without corrections
+REASONS = {  # {low}, {high} and {csg} are put in
+    "aware": (  # the evidence is results/budget/README.md
+        "The paper's T* (cn), no hotter than your optimizer, learning rate and steps allow, as measured on the atlas of "
+        "training runs; csg is not used."
+    ),
+    "named": "The variant you asked for.",
+    "no-classes": "The number of classes is not known.",
+    "no-csg": "csg is not known. {evidence}",
+    "outside": (
+        "csg = {csg} is outside the paper's {low}–{high}, where its terms would be extrapolation: the class count alone "
+        "corrects the temperature."
+    ),
+    "no-scenario": (
+        "The paper's full formula. Its tables favor it for fine-tuning, and cn for training from scratch: pass the "
+        "scenario, 'finetune' or 'scratch'."
+    ),
+}
 
 
 def choose(
@@ -37,9 +49,9 @@ def choose(
             )
         reason = f"Coefficients of your own: {chosen.provenance.source}."
     elif variant is not None:
-        chosen, reason = get(variant_name(variant)), "The variant you asked for."
+        chosen, reason = get(variant_name(variant)), REASONS["named"]
     elif training.measured:
-        chosen, reason = get("budget"), _AWARE
+        chosen, reason = get("budget"), REASONS["aware"]
     else:
         name, reason = choose_variant(csg, training.scenario, has_classes=num_classes is not None)
         chosen = get(name)
@@ -60,20 +72,15 @@ def choose_variant(
     outside = csg is not None and not low <= csg <= high
     if not has_classes:
         name = "base" if csg is None or outside else "csg"
-        return name, "The number of classes is not known."
+        return name, REASONS["no-classes"]
     if csg is None:
         alone = evidence()["without_csg"][scenario or "scratch"]
-        return alone["variant"], f"csg is not known. {alone['evidence']}"
+        return alone["variant"], REASONS["no-csg"].format(evidence=alone["evidence"])
     if outside:
-        return "cn", (
-            f"csg = {csg:.3g} is outside the paper's {low:g}–{high:g}, where its terms would be extrapolation: "
-            "the class count alone corrects the temperature."
-        )
+        ends = {"low": f"{low:g}", "high": f"{high:g}"}
+        return "cn", REASONS["outside"].format(csg=f"{csg:.3g}", **ends)
     if scenario is None:
-        return "csgcn", (
-            "The paper's full formula. Its tables favor it for fine-tuning, and cn for training from scratch: pass "
-            "the scenario, 'finetune' or 'scratch'."
-        )
+        return "csgcn", REASONS["no-scenario"]
     known = evidence()[scenario]
     return known["variant"], known["evidence"]
 

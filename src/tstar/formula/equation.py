@@ -209,7 +209,6 @@ def explain(
       α·sqrt(M) = 0.4051·8             +3.2408
       β                                +6.6560
       δ·ln K = -1.973·ln 10            -4.5430
-      ...
     """
     inputs = {
         "num_features": float(whole("num_features", num_features, least=1)),

@@ -306,7 +306,12 @@ def advised(
     try:
         told = Training(name if K is not None else None, scenario=scenario, **how)  # type: ignore[arg-type]
         result = explain(
-            int(M), None if K is None else int(K), csg, variant=variant, coefficients=coefficients, optimizer=told
+            int(M),
+            None if K is None else int(K),
+            csg,
+            variant=variant,
+            coefficients=coefficients,
+            optimizer=told,
         )
     except TstarError:  # a fact that the set needs is missing: this condition has no T
         return None

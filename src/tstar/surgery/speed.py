@@ -110,18 +110,18 @@ def speeds(
         optimizer: a torch optimizer, a name, or a pair such as ``("sgd", 0.1)``.
         head: the output layer's path, where the model has several.
     """
-    from tstar.formula.cautions import read_optimizer
-    from tstar.formula.law import MOMENTUM, family
+    from tstar.formula.training import MOMENTUM, Training
 
     model, batch = unwrap(model), inputs_of(batch)
     at, layer = _head_module(model, head, batch)
-    name, lr, momentum = read_optimizer(optimizer, layer)
+    training = Training.of(optimizer, layer=layer)
+    name, lr, momentum = training.optimizer, training.lr, training.momentum
     if name is None:
         raise TstarError(
             "speeds needs the optimizer: a torch optimizer, or a pair such as ('sgd', 0.1)."
         )
     T = float(at.temperature) if isinstance(at, TemperedHead) else 1.0
-    kind = "sgd" if family(name) == "sgd" else name
+    kind = "sgd" if training.family == "sgd" else name
     if momentum is None:
         momentum = MOMENTUM if kind == "sgd" else 0.0
     linear, rate = isinstance(layer, nn.Linear), 1.0 if lr is None else lr
