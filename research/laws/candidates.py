@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from research.laws.fitting import Array, Facts, Law
+from tstar.formula.arrays import temperatures
 from tstar.formula.coefficients import get
 
 LOWEST, HIGHEST = 0.25, 512.0  # the ends of what has been tried, and of the paper's clip
@@ -43,12 +44,7 @@ def paper(variant: str, f: Facts) -> Array:
 
 
 def _sum(variant: str, f: Facts) -> Array:
-    c = get(variant)
-    T: Array = c.alpha * np.sqrt(f.M) + c.beta + (c.delta or 0.0) * np.log(f.K)
-    if c.gamma is not None:
-        T = T + c.gamma * np.log(f.csg)
-    bounded: Array = np.clip(T, c.minimum, c.maximum)
-    return bounded
+    return temperatures(get(variant), f.M, f.K, f.csg)
 
 
 def limit(theta: Sequence[float], f: Facts) -> Array:

@@ -4,13 +4,13 @@ The names below are loaded when they are first used, so that ``import tstar`` st
 formula answers without torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tstar._version import __version__
 from tstar.errors import TstarError, TstarWarning
 from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, explain, temperature
+from tstar.lazy import lazy
 
 if TYPE_CHECKING:
     import tstar.data as data
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from tstar.surgery.tempering import fold, temper, untemper
 
 _LAZY = {
-    "Csg": "tstar.difficulty",
-    "Fit": "tstar.fitting",
-    "Head": "tstar.surgery.finding",
-    "Recommendation": "tstar.advice",
-    "Schedule": "tstar.surgery.schedule",
-    "Speeds": "tstar.surgery.speed",
-    "TemperedHead": "tstar.surgery.head",
-    "atlas": "tstar.evidence",
-    "check": "tstar.checking.trial",
-    "csg": "tstar.difficulty",
-    "find_head": "tstar.surgery.finding",
-    "fit": "tstar.fitting",
-    "fold": "tstar.surgery.tempering",
-    "load_folded": "tstar.surgery.folded",
-    "mask_padding": "tstar.surgery.padding",
-    "param_groups": "tstar.surgery.reparametrization",
-    "recommend": "tstar.advice",
-    "speeds": "tstar.surgery.speed",
-    "temper": "tstar.surgery.tempering",
-    "untemper": "tstar.surgery.tempering",
+    "Csg": "difficulty",
+    "Fit": "fitting",
+    "Head": "surgery.finding",
+    "Recommendation": "advice",
+    "Schedule": "surgery.schedule",
+    "Speeds": "surgery.speed",
+    "TemperedHead": "surgery.head",
+    "atlas": "evidence",
+    "check": "checking.trial",
+    "csg": "difficulty",
+    "find_head": "surgery.finding",
+    "fit": "fitting",
+    "fold": "surgery.tempering",
+    "load_folded": "surgery.folded",
+    "mask_padding": "surgery.padding",
+    "param_groups": "surgery.reparametrization",
+    "recommend": "advice",
+    "speeds": "surgery.speed",
+    "temper": "surgery.tempering",
+    "untemper": "surgery.tempering",
 }
 _SUBPACKAGES = ("data", "methods", "models", "paper")
 
@@ -89,12 +89,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    if name in _SUBPACKAGES:
-        return import_module(f"tstar.{name}")
-    raise AttributeError(f"module 'tstar' has no attribute {name!r}")
+__getattr__ = lazy(__name__, {**_LAZY, **dict.fromkeys(_SUBPACKAGES)})
 
 
 def __dir__() -> list[str]:

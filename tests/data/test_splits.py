@@ -68,7 +68,7 @@ def test_every_sample_is_drawn_equally_often() -> None:
 
 @pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, float("nan")])
 def test_fraction_out_of_range(fraction: float) -> None:
-    with pytest.raises(TstarError, match="0 <= val_fraction < 1"):
+    with pytest.raises(TstarError, match="val_fraction"):
         split(torch.arange(4), fraction, 0)
 
 

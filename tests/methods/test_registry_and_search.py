@@ -57,7 +57,7 @@ def test_options_by_keyword_and_in_the_name():
         ("default", {"T": 2}, "no options"),
         ("ours-cn", {"variant": "csg"}, "option of method"),
         ("kd", {"tau": -1}, "positive"),
-        ("kd", {"tau": "4"}, "positive"),
+        ("kd", {"tau": "4"}, "tau must be a number"),
         ("insert-ln", {"affine": "no"}, "true or false"),
         ("label-smoothing", {"epsilon": 1.0}, "epsilon < 1"),
         ("ours-cn:schedule", {}, "key=value"),

@@ -190,7 +190,7 @@ def test_unknown_names_and_numbers() -> None:
         build("resnet11", 10)
     with pytest.raises(TstarError, match="torchvision/NAME"):
         build("nothing-like-it", 10)
-    with pytest.raises(TstarError, match="num_classes must be a positive integer, but got 0"):
+    with pytest.raises(TstarError, match="num_classes must be a whole number of at least 1"):
         build("mlp", 0)
     with pytest.raises(TstarError, match="num_features"):
         build("mlp", 2, num_features=-1)

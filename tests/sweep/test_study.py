@@ -110,7 +110,7 @@ def test_seeds_is_short_for_a_range():
         ("num_features = [16, 32]", "num_features = [0]", 9, "at least 1"),
         ("num_features = [16, 32]", "num_features = []", 9, "must not be an empty list"),
         ('norm = ["batch", "none"]', 'norm = ["btach"]', 10, "did you mean 'batch'"),
-        ("temperature = [1, 2.5]", "temperature = [1, 0]", 11, "temperature > 0"),
+        ("temperature = [1, 2.5]", "temperature = [1, 0]", 11, "temperature must be positive"),
         ("lr = [0.1, 0.01]", "lr = [0.1, -1]", 18, "lr > 0"),
         ("lr = [0.1, 0.01]", "temperature = 2", 18, 'belong to method = "fixed"'),
         ('name = "s"', 'nam = "s"', 1, "did you mean 'name'"),

@@ -21,6 +21,7 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.data.task import Task, as_task
 from tstar.errors import TstarError
+from tstar.numbers import whole
 from tstar.surgery.finding import resolve_head
 from tstar.surgery.tempering import temper
 from tstar.training import Config, train
@@ -169,8 +170,7 @@ def check(
         augment=config.augment and task.raw,
         val_fraction=config.val_fraction or 0.1,
     )
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise TstarError(f"seeds must be a whole number of at least 1, got {seeds!r}.")
+    seeds = whole("seeds", seeds, least=1)
     model = _make(make_model, 0)
     parts = make_parts(task, config, 0)  # type: ignore[arg-type]
     example = parts.ready(parts.x[:2])

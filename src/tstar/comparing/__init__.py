@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tstar.lazy import lazy
 
 if TYPE_CHECKING:
     from tstar.comparing.harness import Comparison, compare_methods, plan
@@ -51,7 +52,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"tstar.comparing.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'tstar.comparing' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _LAZY)

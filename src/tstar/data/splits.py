@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError
+from tstar.numbers import share
 
 if TYPE_CHECKING:
     from tstar.data.dataset import DataSet
@@ -27,9 +27,7 @@ def split(dataset: DataSet | Tensor, val_fraction: float, seed: int) -> tuple[Te
     ``val_fraction=0`` the second is empty. A tensor of labels is taken as well.
     """
     labels = dataset if isinstance(dataset, Tensor) else dataset.y_train
-    if not 0 <= val_fraction < 1:
-        raise TstarError(f"0 <= val_fraction < 1 must hold, but got val_fraction={val_fraction!r}.")
-    return stratified(labels, round(len(labels) * val_fraction), seed)
+    return stratified(labels, round(len(labels) * share("val_fraction", val_fraction)), seed)
 
 
 def stratified(

@@ -21,6 +21,7 @@ from tstar.curves.lines import Lines, lines
 from tstar.curves.reading import Metric
 from tstar.errors import TstarError
 from tstar.fitting.model import Problem
+from tstar.numbers import share
 
 Array = NDArray[np.float64]
 Over = Literal["seeds", "conditions"]
@@ -60,8 +61,7 @@ def intervals(
     """
     if replicates < 2:
         raise TstarError(f"bootstrap must be at least 2 replicates, got {replicates}.")
-    if not 0 < level < 1:
-        raise TstarError(f"0 < level < 1 must hold, got level={level}.")
+    share("level", level, zero=False)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
     found: list[tuple[Over, Array]] = []
     if any((curve.ran.sum(axis=0) > 1).any() for curve in curves):

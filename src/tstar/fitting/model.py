@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tstar.curves.conditions import Curve, listed
 from tstar.curves.lines import Lines
 from tstar.errors import TstarError, unknown
+from tstar.formula.arrays import column
 
 Array = NDArray[np.float64]
 CORRECTIONS = {
@@ -109,8 +110,7 @@ def design_matrix(
             columns.append(np.ones(len(conditions)))
             continue
         values = _quantity(conditions, _INPUT[name])
-        root = name == "alpha" and form == "sum"
-        columns.append(np.sqrt(values) if root else np.log(values))
+        columns.append(column(name, values) if form == "sum" else np.log(values))
     matrix = np.stack(columns, axis=1)
     if check:
         _require_rank(matrix, conditions, names)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from tstar.errors import TstarError, unknown
 from tstar.formula.equation import temperature
+from tstar.numbers import number, positive, whole
 
 ROW_NORM = 1 / math.sqrt(3)
 
@@ -51,7 +52,7 @@ def normface_scale(num_classes: int, probability: float = 0.99) -> float:
 
     Reference: Wang et al. 2018, "CosFace", the bound on s; Wang et al. 2017, "NormFace".
     """
-    if not 0.5 < probability < 1:
+    if not 0.5 < number("probability", probability) < 1:
         raise TstarError(f"0.5 < probability < 1 must hold, but got probability={probability!r}.")
     K = _classes(num_classes)
     return (K - 1) / K * math.log((K - 1) * probability / (1 - probability))
@@ -59,16 +60,13 @@ def normface_scale(num_classes: int, probability: float = 0.99) -> float:
 
 def from_scale(scale: float, num_features: int, row_norm: float = ROW_NORM) -> float:
     """T = r·sqrt(M)/s: the temperature that a cosine scale s amounts to."""
-    if not (math.isfinite(scale) and scale > 0):
-        raise TstarError(f"A cosine scale must be finite and positive, got {scale!r}.")
-    return row_norm * math.sqrt(_features(num_features)) / scale
+    return row_norm * math.sqrt(_features(num_features)) / positive("scale", scale)
 
 
 def mup_readout(num_features: int, base_features: int, output_mult: float = 1.0) -> float:
     """T = (M/M_base)/output_mult: the readout of µP, relative to a base width (Yang et al. 2022)."""
-    if not (math.isfinite(output_mult) and output_mult > 0):
-        raise TstarError(f"output_mult must be finite and positive, got {output_mult!r}.")
-    return _features(num_features) / _features(base_features) / output_mult
+    wider = _features(num_features) / whole("base_features", base_features, least=1)
+    return wider / positive("output_mult", output_mult)
 
 
 @dataclass(frozen=True)
@@ -160,12 +158,8 @@ def _given(name: str, fact: str, value: int | None) -> int:
 
 
 def _features(value: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise TstarError(f"num_features must be a whole number of at least 1, got {value!r}.")
-    return int(value)
+    return whole("num_features", value, least=1)
 
 
 def _classes(value: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 2:
-        raise TstarError(f"num_classes must be a whole number of at least 2, got {value!r}.")
-    return int(value)
+    return whole("num_classes", value, least=2)

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, unknown
+from tstar.lazy import lazy
 
 if TYPE_CHECKING:
     from tstar.methods.interface import Facts, Method, Recipe
@@ -136,7 +137,4 @@ def _no_such_option(method: str, key: str, allowed: tuple[str, ...]) -> TstarErr
     return unknown(f"option of method {method!r}", key, allowed)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"tstar.methods.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'tstar.methods' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _LAZY)

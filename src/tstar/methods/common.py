@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method, Recipe
+from tstar.numbers import share
 from tstar.surgery.finding import find_head, resolve_head
 from tstar.surgery.head import Norm
 from tstar.surgery.tempering import temper
@@ -40,7 +40,7 @@ def cross_entropy(facts: Facts) -> Loss:
 
     Symbols: z the model's output (B, K), y one-hot targets, ε = ``facts.label_smoothing``.
     """
-    epsilon = fraction("label_smoothing", facts.label_smoothing)
+    epsilon = share("label_smoothing", facts.label_smoothing)
 
     def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         return F.cross_entropy(logits, targets, label_smoothing=epsilon)
@@ -104,18 +104,6 @@ def plain_copy(model: nn.Module, facts: Facts) -> Recipe:
 
 def smoothed(facts: Facts, epsilon: float) -> Facts:
     return replace(facts, label_smoothing=epsilon)
-
-
-def positive(name: str, value: float) -> float:
-    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise TstarError(f"{name} must be finite and positive, got {name}={value!r}.")
-    return float(value)
-
-
-def fraction(name: str, value: float) -> float:
-    if not (isinstance(value, int | float) and 0 <= value < 1):
-        raise TstarError(f"0 <= {name} < 1 must hold, but got {name}={value!r}.")
-    return float(value)
 
 
 def flag(name: str, value: bool) -> bool:

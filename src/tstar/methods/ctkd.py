@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tstar.methods.common import Plain, cross_entropy, plain_copy, positive
+from tstar.methods.common import Plain, cross_entropy, plain_copy
 from tstar.methods.distilling import Teacher, divergence
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 
 
 def reversal(epoch: int, until: int = 10) -> float:

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 from torch import nn
 
 from tstar.errors import unknown
-from tstar.methods.common import Backbone, Plain, at_temperature, positive
+from tstar.methods.common import Backbone, Plain, at_temperature
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 from tstar.surgery.head import Norm
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from tstar.methods.common import Plain, fraction, plain_copy, smoothed
+from tstar.methods.common import Plain, plain_copy, smoothed
 from tstar.methods.interface import Facts, Method, Recipe
+from tstar.numbers import share
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class LabelSmoothing(Plain):
     name = "label-smoothing"
 
     def __post_init__(self) -> None:
-        fraction("epsilon", self.epsilon)
+        share("epsilon", self.epsilon)
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
         return plain_copy(model, smoothed(facts, self.epsilon))
@@ -37,7 +38,7 @@ class Smoothed:
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        fraction("epsilon", self.epsilon)
+        share("epsilon", self.epsilon)
 
     @property
     def name(self) -> str:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.methods.common import Plain, cross_entropy, positive, weight_and_bias, with_output_layer
+from tstar.methods.common import Plain, cross_entropy, weight_and_bias, with_output_layer
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 
 
 class LearnedHead(nn.Module):

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from tstar.methods.common import Plain, cross_entropy, plain_copy, positive
+from tstar.methods.common import Plain, cross_entropy, plain_copy
 from tstar.methods.distilling import Teacher, divergence
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 
 
 def standardise(logits: Tensor) -> Tensor:

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.methods.common import Loss, Plain, cross_entropy, missing, plain_copy, positive
+from tstar.methods.common import Loss, Plain, cross_entropy, missing, plain_copy
 from tstar.methods.distilling import Teacher, divergence
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 
 LOWEST, HIGHEST = 1.0, 20.0
 

@@ -9,8 +9,9 @@ from torch import nn
 
 from tstar.errors import unknown
 from tstar.formula.equation import temperature
-from tstar.methods.common import Plain, at_temperature, missing, positive
+from tstar.methods.common import Plain, at_temperature, missing
 from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 from tstar.surgery.schedule import Schedule
 
 Over = Literal["constant", "linear", "cosine", "warmup", "step"]

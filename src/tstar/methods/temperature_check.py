@@ -9,9 +9,9 @@ from typing import Literal
 from torch import nn
 
 from tstar.errors import TstarError, unknown
-from tstar.methods.common import positive
 from tstar.methods.fixed import Fixed
 from tstar.methods.interface import Facts, Method, Recipe
+from tstar.numbers import positive, whole
 
 SAMPLERS = ("grid", "tpe", "gp", "random", "qmc")
 
@@ -40,8 +40,7 @@ class TemperatureCheck:
     needs = frozenset({"validation"})
 
     def __post_init__(self) -> None:
-        if isinstance(self.points, bool) or not isinstance(self.points, int) or self.points < 2:
-            raise TstarError(f"points must be a whole number of at least 2, got {self.points!r}.")
+        whole("points", self.points, least=2)
         if not positive("lowest", self.lowest) < positive("highest", self.highest):
             raise TstarError(
                 f"lowest < highest must hold for β, but got {self.lowest} and {self.highest}."

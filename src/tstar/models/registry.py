@@ -16,6 +16,7 @@ from tstar.models.pyramidnet import pyramidnet10
 from tstar.models.resnet import resnet10
 from tstar.models.vgg import vgg9
 from tstar.models.vit import vit4
+from tstar.numbers import whole
 
 DEFAULT_FEATURES = 512  # M of the networks at full width
 
@@ -98,9 +99,10 @@ def build(
     >>> build("resnet10", 10, num_features=64, seed=0).classifier
     Linear(in_features=64, out_features=10, bias=True)
     """
-    _positive(num_classes=num_classes, in_channels=in_channels)
-    given = {"num_features": num_features, "trunk_features": trunk_features, "depth": depth}
-    _positive(**{what: number for what, number in given.items() if number is not None})
+    given = {"num_classes": num_classes, "in_channels": in_channels, "num_features": num_features}
+    for what, number in {**given, "trunk_features": trunk_features, "depth": depth}.items():
+        if number is not None or what in ("num_classes", "in_channels"):
+            whole(what, number, least=1)
     library, _, rest = name.partition("/")
     with own_random_numbers(seed):
         if rest and library in _LIBRARIES:
@@ -121,12 +123,6 @@ def build(
         m = num_features or DEFAULT_FEATURES
         deep = {} if depth is None else {"depth": depth}
         return OWN[name](in_channels, trunk_features or m, m, num_classes, deep)
-
-
-def _positive(**numbers: int) -> None:
-    for what, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise TstarError(f"{what} must be a positive integer, but got {number!r}.")
 
 
 def _unknown_network(name: str) -> TstarError:

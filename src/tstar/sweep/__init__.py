@@ -10,9 +10,10 @@ The one call that does it all::
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tstar.lazy import lazy
 
 if TYPE_CHECKING:
     from tstar.sweep.run import Tally, run_sweep
@@ -48,10 +49,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"tstar.sweep.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'tstar.sweep' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _LAZY)
 
 
 def sweep(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tstar.errors import TstarError, unknown
+from tstar.numbers import positive, share
 from tstar.training.config import Config
 
 # Raise this when the training code changes so that the same spec gives another result.
@@ -96,8 +96,7 @@ class Spec:
                 )
             if self.norm not in NORMS:
                 raise unknown("norm", self.norm, NORMS)
-            if not (math.isfinite(self.temperature) and self.temperature > 0):
-                raise TstarError(f"temperature > 0 must hold, but got {self.temperature!r}.")
+            positive("temperature", self.temperature)
         elif self.temperature is not None or self.norm is not None:
             raise TstarError(
                 f'temperature and norm belong to method = "fixed", got method = {self.method!r}; '
@@ -107,8 +106,7 @@ class Spec:
             raise unknown("backbone", self.backbone, BACKBONES)
         if self.method != "fixed" and self.backbone != "as-is":
             raise TstarError('backbone belongs to method = "fixed"; leave it out.')
-        if not 0 <= self.label_noise < 1:
-            raise TstarError(f"0 <= label_noise < 1 must hold, but got {self.label_noise!r}.")
+        share("label_noise", self.label_noise)
         if (self.weights is not None) != (self.scenario == "finetune"):
             raise TstarError(
                 'weights must be given for scenario = "finetune" and for no other ("default" for the '

@@ -14,9 +14,9 @@ A run whose loss becomes NaN or infinite ends with ``result.status == "diverged"
 are ``None``, since the weights mean nothing any more.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tstar.lazy import lazy
 from tstar.training.config import Config
 
 if TYPE_CHECKING:
@@ -34,7 +34,4 @@ _LAZY = {
 __all__ = ["Config", "Result", "calibration_error", "evaluate", "predict", "train"]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"tstar.training.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'tstar.training' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _LAZY)

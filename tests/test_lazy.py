@@ -1,0 +1,26 @@
+"""One way to load names when they are first used."""
+
+import sys
+
+import pytest
+
+from tstar.lazy import lazy
+
+
+def test_names_come_from_their_homes_and_modules_are_themselves():
+    load = lazy("tstar.formula", {"temperature": "equation", "rules": None})
+    import tstar
+
+    assert load("temperature") is tstar.temperature
+    assert load("rules") is sys.modules["tstar.formula.rules"]
+    with pytest.raises(AttributeError, match=r"module 'tstar.formula' has no attribute 'nothing'"):
+        load("nothing")
+
+
+@pytest.mark.parametrize(
+    "name", ["tstar", "tstar.sweep", "tstar.methods", "tstar.training", "tstar.comparing"]
+)
+def test_every_listed_name_loads(name):
+    package = __import__(name, fromlist=["_LAZY"])
+    for listed in package.__all__:
+        assert getattr(package, listed) is not None
