@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tstar.surgery.folded import load_folded
     from tstar.surgery.head import TemperedHead
     from tstar.surgery.padding import mask_padding
+    from tstar.surgery.recalibrating import recalibrate
     from tstar.surgery.reparametrization import param_groups
     from tstar.surgery.schedule import Schedule
     from tstar.surgery.speed import Speeds, speeds
@@ -48,6 +49,7 @@ _LAZY = {
     "load_folded": "surgery.folded",
     "mask_padding": "surgery.padding",
     "param_groups": "surgery.reparametrization",
+    "recalibrate": "surgery.recalibrating",
     "recommend": "advice",
     "speeds": "surgery.speed",
     "temper": "surgery.tempering",
@@ -81,6 +83,7 @@ __all__ = [
     "models",
     "paper",
     "param_groups",
+    "recalibrate",
     "recommend",
     "speeds",
     "temper",

@@ -144,3 +144,58 @@ def test_layer_norm_missing_keys_and_existing_outputs_are_refused(tmp_path):
     assert run(path).exit_code == 0
     assert "--force" in str(run(path).exception)
     assert isinstance(run(tmp_path / "absent.pt").exception, TstarError)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_damaged_file_ends_in_one_sentence(tmp_path, suffix):
+    """Seeded: bytes changed, cut off, repeated. It folds what is whole, and refuses the rest in its own words."""
+    whole = tmp_path / f"whole{suffix}"
+    state = trained(network()).state_dict()
+    if suffix == ".pt":
+        torch.save(state, whole)
+    else:
+        pytest.importorskip("safetensors.torch").save_file(state, whole)
+    good = whole.read_bytes()
+    generator = torch.Generator().manual_seed(0)
+    refused = 0
+    for number in range(60):
+        bad = bytearray(good)
+        for _ in range(1 + number % 5):
+            at, byte = torch.randint(
+                min(len(bad), 900 if number % 2 else len(bad)), (2,), generator=generator
+            )
+            bad[int(at)] = int(byte) % 256
+        if number % 7 == 0:
+            bad = bad[: int(torch.randint(len(bad), (1,), generator=generator))]
+        path = tmp_path / f"bad{suffix}"
+        path.write_bytes(bytes(bad))
+        result = run(path, "--force")
+        if result.exit_code:
+            refused += 1
+            assert isinstance(result.exception, TstarError | SystemExit), repr(result.exception)
+    assert refused > 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"3.temperature": torch.ones(3)},
+        {"3.temperature": torch.zeros(())},
+        {"3.temperature": 5.0},
+        {"3.layer.weight": None},
+        {"3.layer.weight": "W"},
+        {"3.layer.weight": torch.ones(4, 6, dtype=torch.int64)},
+        {"3.layer.weight": torch.ones(4, 6).to_sparse()},
+        {"3.layer.weight": torch.ones(1, 1).expand(10**6, 10**6)},
+        {"3.layer.weight": torch.ones(())},
+        {"3.norm.running_var": torch.full((6,), -1.0)},
+        {"3.norm.running_mean": torch.ones(7)},
+        {"3.norm.running_mean": torch.full((6,), float("nan"))},
+        {"3.layer.bias": torch.ones(5)},
+        {"3.layer.bias": torch.full((4,), float("inf"))},
+    ],
+)
+def test_states_of_a_wrong_kind_name_the_tensor(change):
+    (name,) = change
+    with pytest.raises(TstarError, match=name.rpartition(".")[2]):
+        fold_state_dict({**trained(network()).state_dict(), **change, 3: "a key that is no name"})

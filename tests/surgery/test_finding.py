@@ -186,7 +186,8 @@ def test_temper_train_fold_and_load_into_the_untouched_architecture():
 def test_a_checkpoint_of_the_tempered_model_restores_the_temperature():
     trained = train_a_little(tstar.temper(small_convnet(), 7.5), torch.randn(8, 3, 16, 16))
     again = tstar.temper(small_convnet(), 1.0)
-    again.load_state_dict(trained.state_dict())
+    with pytest.warns(tstar.TstarWarning, match=r"T = 7\.5 takes the place of T = 1 at '6'"):
+        again.load_state_dict(trained.state_dict())
     x = torch.randn(2, 3, 16, 16)
     assert torch.equal(again.eval()(x), trained(x))
 

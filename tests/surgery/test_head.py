@@ -189,7 +189,8 @@ def test_the_temperature_is_saved_moved_and_changed_in_place():
     head = TemperedHead(nn.Linear(3, 2), 7.5)
     buffer = head.temperature
     other = TemperedHead(nn.Linear(3, 2), 1.0)
-    other.load_state_dict(head.state_dict())
+    with pytest.warns(TstarWarning, match=r"T = 7\.5 takes the place of T = 1;"):
+        other.load_state_dict(head.state_dict())
     assert other.temperature.item() == 7.5
     head.set_temperature(2.0)
     assert buffer.item() == 2.0

@@ -174,3 +174,21 @@ def test_a_schedule_can_be_copied_and_pickled():
 def test_bad_input_is_refused_with_a_way_out(make, match):
     with pytest.raises(TstarError, match=match):
         make()
+
+
+def test_a_resumed_schedule_must_be_given_its_model_again():
+    """It would say T = 8 while the model stays at what its own checkpoint says."""
+    first = Schedule.linear(1, 8, 4)
+    first.go_to(2)
+    resumed = Schedule.linear(1, 8, 4)
+    resumed.load_state_dict(first.state_dict())
+    assert "no model driven" in repr(resumed)
+    with pytest.raises(TstarError, match=r"drive\(model\)"):
+        resumed.step()
+    head = tstar.temper(model(), 1.0)
+    resumed.drive(head)
+    assert (
+        next(m.temperature.item() for m in head.modules() if hasattr(m, "temperature"))
+        == resumed.temperature
+    )
+    assert resumed.step() == resumed.temperature

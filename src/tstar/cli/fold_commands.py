@@ -21,7 +21,8 @@ def fold(
         Path, typer.Argument(help="A tempered state dict: .pt, .pth, .bin or .safetensors.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="NAME.folded.SUFFIX by default.")
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write it; NAME.folded.SUFFIX by default."),
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="The entry that holds the state dict, if there are several.")
@@ -72,8 +73,6 @@ def fold(
 
 def _load(path: Path) -> tuple[Any, dict[str, str]]:
     """What a file holds, and its metadata. Only tensors and plain types are read; nothing is unpickled."""
-    import pickle
-
     import torch
 
     if not path.is_file():
@@ -83,15 +82,15 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
         try:
             with safetensors.safe_open(path, framework="pt") as file:
                 return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-        except safetensors.SafetensorError as error:
-            raise TstarError(f"{path} must be a safetensors file, but {error}.") from error
+        except Exception as error:  # the parser's own, of whatever kind
+            raise TstarError(f"{path} is not a readable safetensors file: {error}.") from error
     try:
         return torch.load(path, map_location="cpu", weights_only=True), {}
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # the parser's own: a damaged archive raises a dozen kinds
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise TstarError(
-            f"{path} must hold tensors and plain types only, since nothing else is unpickled here; save it with "
-            f"torch.save(model.state_dict(), …). ({first})"
+            f"{path} cannot be read: it must hold tensors and plain types only, since nothing else is unpickled here; "
+            f"save it with torch.save(model.state_dict(), …). ({first})"
         ) from error
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, TstarWarning
 from tstar.surgery.head import Norm, TemperedHead
 
 State = dict[str, Tensor]
@@ -18,7 +19,8 @@ _LAYERS = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}
 
 def tempered_prefixes(state: Mapping[str, Any]) -> list[str]:
     """The paths (with a final dot) under which a state dict holds a tempered head."""
-    ends = [key.removesuffix("temperature") for key in state if key.split(".")[-1] == "temperature"]
+    keys = [key for key in state if isinstance(key, str)]
+    ends = [key.removesuffix("temperature") for key in keys if key.split(".")[-1] == "temperature"]
     return [prefix for prefix in ends if f"{prefix}layer.weight" in state]
 
 
@@ -41,12 +43,14 @@ def fold_state_dict(
     plain: State = {}
     done: set[str] = set()
     for key, value in state.items():
-        prefix = next((p for p in prefixes if key.startswith(p)), None)
+        prefix = next((p for p in prefixes if str(key).startswith(p)), None)
         if prefix is None:
             plain[key] = value
         elif prefix not in done:
             done.add(prefix)
-            folded = _head(state, prefix, eps).fuse(allow_bias=allow_bias).state_dict()
+            folded = (
+                _head(state, prefix, eps).fuse(allow_bias, path=prefix.rstrip(".")).state_dict()
+            )
             plain |= {prefix + name: tensor for name, tensor in folded.items()}
     return plain
 
@@ -54,14 +58,25 @@ def fold_state_dict(
 def _head(state: Mapping[str, Tensor], prefix: str, eps: float) -> TemperedHead:
     """The tempered head that a state dict describes, rebuilt."""
     own = {
-        key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)
+        key.removeprefix(prefix): value
+        for key, value in state.items()
+        if isinstance(key, str) and key.startswith(prefix)
     }
+    for name, value in own.items():
+        _check_tensor(f"{prefix}{name}", value)
+    if own["temperature"].numel() != 1:
+        raise TstarError(
+            f"{prefix}temperature must be one number, got {own['temperature'].numel()}."
+        )
+    own["temperature"] = own["temperature"].reshape(())
     weight = own["layer.weight"]
     if weight.ndim not in _LAYERS or math.prod(weight.shape[2:]) != 1:
         raise TstarError(
             "The output layer must be linear or a convolution of kernel size 1, got a weight of shape "
             f"{tuple(weight.shape)} at {prefix}layer.weight."
         )
+    if not weight.is_floating_point():
+        raise TstarError(f"{prefix}layer.weight must be in floating point, got {weight.dtype}.")
     kernel = () if weight.ndim == 2 else (1,)
     layer = _LAYERS[weight.ndim](
         weight.shape[1], weight.shape[0], *kernel, bias="layer.bias" in own, dtype=weight.dtype
@@ -69,19 +84,34 @@ def _head(state: Mapping[str, Tensor], prefix: str, eps: float) -> TemperedHead:
     norm: Norm | None = "batch" if "norm.running_mean" in own else None
     if norm is None and "norm.weight" in own:
         raise TstarError(
-            f"A batch norm can fold, got a layer norm at {prefix}norm, which depends on the sample; load the "
-            "checkpoint into the tempered model and use tstar.fold, which keeps it as a layer."
+            f"A layer norm cannot be folded (at {prefix}norm): it depends on the sample. Load the checkpoint into the "
+            "tempered model and use tstar.fold, which keeps it as a layer."
         )
     head = TemperedHead(layer, 1.0, norm)
     if isinstance(head.norm, nn.modules.batchnorm._BatchNorm):
         head.norm.eps = eps
     try:
-        head.load_state_dict(own)
-    except RuntimeError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TstarWarning)  # T = 1 is ours, not the user's
+            head.load_state_dict(own)
+    except (RuntimeError, TypeError, AttributeError) as error:
         raise TstarError(
             f"The checkpoint must hold a whole tempered head at {prefix!r}, but {error}"
         ) from error
     return head.eval()
+
+
+def _check_tensor(key: str, value: object) -> None:
+    """Refuse what is no plain tensor with memory of its own."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_quantized:
+        raise TstarError(f"{key} must be a plain tensor, got {type(value).__name__}.")
+    if (
+        not value.is_meta
+        and value.untyped_storage().nbytes() < value.numel() * value.element_size()
+    ):
+        raise TstarError(
+            f"{key} must hold its own numbers, got a tensor that repeats a few of them."
+        )
 
 
 def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
@@ -108,6 +138,37 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
             f"Found {len(inside)} tempered state dicts ({inside}); pass --key to choose one."
         )
     return saved[inside[0]] if inside else saved
+
+
+def to_tempered(state: Mapping[str, Tensor], head: str) -> State:
+    """A plain model's state dict with the keys of the tempered one; norm and T are not in it.
+
+    >>> sorted(to_tempered({"body.weight": torch.ones(1), "fc.weight": torch.ones(1)}, "fc"))
+    ['body.weight', 'fc.layer.weight']
+    """
+    prefix = f"{head}." if head else ""
+    own = {f"{prefix}{name}" for name in ("weight", "bias")}
+    if f"{prefix}weight" not in state:
+        raise TstarError(
+            f"The state dict has no {prefix}weight; is {head!r} the path of the output layer?"
+        )
+    return {
+        f"{prefix}layer.{key.removeprefix(prefix)}" if key in own else key: value
+        for key, value in state.items()
+    }
+
+
+def to_plain(state: Mapping[str, Tensor]) -> State:
+    """The inverse: the plain model's keys, without norm and T. Other logits, unlike :func:`fold_state_dict`."""
+    prefixes = tempered_prefixes(state)
+    plain: State = {}
+    for key, value in state.items():
+        prefix = next((p for p in prefixes if key.startswith(p)), None)
+        if prefix is None:
+            plain[key] = value
+        elif key.startswith(f"{prefix}layer."):
+            plain[prefix + key.removeprefix(f"{prefix}layer.")] = value
+    return plain
 
 
 def tensors_of(state: Mapping[str, Any]) -> State:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from tstar.surgery.head import is_output_layer
+from tstar.surgery.layers import is_output_layer
 
 
 def declared_heads(model: nn.Module) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from tstar.errors import TstarError
 from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import standard_inputs
-from tstar.surgery.head import TemperedHead, check_layer, is_output_layer, weight_of
+from tstar.surgery.head import TemperedHead
+from tstar.surgery.layers import check_layer, is_output_layer, weight_of
 from tstar.surgery.probing import Seen, probe
 from tstar.surgery.tracing import trace
 
@@ -21,6 +22,7 @@ WRAPPERS = (
     "DataParallel",
     "FullyShardedDataParallel",
     "OptimizedModule",
+    "_FabricModule",
 )
 
 
@@ -32,6 +34,9 @@ class Head:
     layer: nn.Module
     num_features: int
     num_classes: int
+    passed: tuple[str, ...] = field(
+        default=(), repr=False, compare=False
+    )  # what is done to its output
 
     def __str__(self) -> str:
         name = f"{self.path!r}" if self.path else "the model itself"
@@ -68,6 +73,11 @@ def tempered_heads(model: nn.Module) -> dict[str, TemperedHead]:
     return {
         path: module for path, module in model.named_modules() if isinstance(module, TemperedHead)
     }
+
+
+def working_heads(model: nn.Module) -> dict[str, TemperedHead]:
+    """The tempered heads that run: PEFT keeps an idle copy of each layer that it trains."""
+    return {p: h for p, h in tempered_heads(model).items() if not p.endswith("original_module")}
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -109,9 +119,11 @@ def _named(model: nn.Module, path: str) -> Head:
     return _record(path, layer)
 
 
-def _record(path: str, layer: nn.Module) -> Head:
+def _record(path: str, layer: nn.Module, passed: tuple[str, ...] = ()) -> Head:
     weight = weight_of(layer)
-    return Head(path, layer, num_features=weight.shape[1], num_classes=weight.shape[0])
+    if isinstance(weight, nn.UninitializedParameter):
+        check_layer(layer)  # says so
+    return Head(path, layer, weight.shape[1], weight.shape[0], passed)
 
 
 def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) -> list[Head]:
@@ -128,7 +140,7 @@ def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) ->
         paths += [path for path in _auxiliary(model, example_input) if path not in paths]
     for path in paths:
         _refuse_adapted(model, path)
-    return [_record(path, model.get_submodule(path)) for path in paths]
+    return [_record(path, model.get_submodule(path), seen.passed) for path in paths]
 
 
 def _look(model: nn.Module, example_input: Any) -> Seen:

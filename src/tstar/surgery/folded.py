@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, require
-from tstar.surgery.head import is_output_layer, weight_of
+from tstar.surgery.layers import is_output_layer, weight_of
 
 
 def load_folded(model_class: Any, folder: str | Path, **options: Any) -> Any:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
+from tstar.surgery.folding import affine_of_norm, check_numbers, fold_affine
+from tstar.surgery.layers import check_layer, weight_of
 
 Norm = Literal["batch", "layer"]
 _BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
@@ -50,6 +52,8 @@ class TemperedHead(nn.Module):
     temperature: Tensor
     backbone: Tensor | None
     mask: Tensor | None
+    stepped = False  # whether an optimizer was seen to train the head
+    scheduled = False  # whether a schedule sets T
 
     def __init__(
         self,
@@ -113,7 +117,22 @@ class TemperedHead(nn.Module):
         """Change T in place, for example from a schedule."""
         self.temperature.fill_(positive("The temperature", temperature))
 
-    def fuse(self, allow_bias: bool = False) -> nn.Module:
+    def train(self, mode: bool = True) -> TemperedHead:
+        """As ``nn.Module``'s; leaving the training mode, say so if the norm has learned nothing in it."""
+        if self.training and not mode and self.stepped:
+            seen = getattr(self.norm, "num_batches_tracked", None)
+            if isinstance(seen, Tensor) and not seen.is_meta and int(seen) == 0:
+                self.stepped = False  # once
+                warnings.warn(
+                    "The head was trained, but the norm before it has seen no batch: batches of one sample, a helper that "
+                    "freezes BatchNorm, or vmap. Use larger batches, keep the norm out of the helper, or temper "
+                    "with norm='layer' or norm=None.",
+                    TstarWarning,
+                    stacklevel=2,
+                )
+        return super().train(mode)
+
+    def fuse(self, allow_bias: bool = False, *, path: str = "") -> nn.Module:
         """The plain output layer with the same eval-mode logits; timm's ``reparameterize_model`` calls this.
 
         A LayerNorm depends on the sample and cannot fold: it stays, without its affine part, in an
@@ -130,6 +149,7 @@ class TemperedHead(nn.Module):
                 "The output layer must be plain to fold, got one with an adapter; call merge_and_unload() first."
             )
         check_layer(self.layer)
+        check_numbers(path, self)
         layer = copy.deepcopy(self.layer)
         weight, bias = weight_of(layer), getattr(layer, "bias", None)
         scale, shift = affine_of_norm(norm, weight)
@@ -190,7 +210,21 @@ class TemperedHead(nn.Module):
             self.backbone = torch.empty_like(self.temperature)
         elif key not in state and self.backbone is not None:
             state[key] = self.backbone
+        if not self.scheduled:
+            _warn_of_other(self.temperature, state.get(f"{prefix}temperature"), prefix)
         super()._load_from_state_dict(state, prefix, *args)
+
+
+def _warn_of_other(own: Tensor, loaded: Any, prefix: str) -> None:
+    """Say that a checkpoint brings another T than the head was given."""
+    known = isinstance(loaded, Tensor) and not (loaded.is_meta or own.is_meta)
+    if known and loaded.numel() == 1 and float(loaded) != float(own):
+        warnings.warn(
+            f"The checkpoint's T = {float(loaded):.4g} takes the place of T = {float(own):.4g}"
+            f"{f' at {prefix[:-1]!r}' if prefix else ''}; call set_temperature to train at another one.",
+            TstarWarning,
+            stacklevel=2,
+        )
 
 
 def scale_gradient(features: Tensor, factor: Tensor) -> Tensor:
@@ -232,110 +266,3 @@ class _ChannelNorm(nn.LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input.movedim(1, -1)).movedim(-1, 1)
-
-
-def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The (scale, shift) that a norm in eval mode applies to each feature, in float64.
-
-    BatchNorm: s = γ/sqrt(σ² + ε), t = β − s⊙μ. LayerNorm's affine part: s = γ, t = β. A norm that is
-    absent scales by one and shifts by nothing.
-    """
-    one = torch.ones(like.shape[1], dtype=torch.float64, device=_exact(like).device)
-    if norm is None:
-        return one, None
-    assert isinstance(norm, nn.LayerNorm | nn.modules.batchnorm._BatchNorm)
-    gamma = _exact(norm.weight) if norm.weight is not None else one
-    beta = _exact(norm.bias) if norm.bias is not None else torch.zeros_like(one)
-    if isinstance(norm, nn.LayerNorm):
-        return gamma, beta
-    if norm.running_mean is None or norm.running_var is None:
-        raise TstarError(
-            "A BatchNorm needs running statistics to fold, got one with track_running_stats=False."
-        )
-    seen = norm.num_batches_tracked
-    if seen is not None and not seen.is_meta and int(seen) == 0:
-        warnings.warn(
-            "The norm before the output layer has never seen a training batch: its statistics are the "
-            "initial ones. Train, or load a trained checkpoint, before folding.",
-            TstarWarning,
-            stacklevel=3,
-        )
-    scale = gamma / torch.sqrt(_exact(norm.running_var) + norm.eps)
-    return scale, beta - scale * _exact(norm.running_mean)
-
-
-def fold_affine(
-    weight: Tensor, bias: Tensor | None, scale: Tensor, shift: Tensor | None, temperature: Tensor
-) -> tuple[Tensor, Tensor]:
-    """(W·(s⊙h + t) + b)/T as one affine map of h: W′ = W·diag(s)/T, b′ = (W·t + b)/T.
-
-    Symbols: W is (K, M) or (K, M, 1, …), b (K,), s and t (M,). Computed in float64, given in W's dtype.
-    """
-    T = _exact(temperature)
-    W = _exact(weight).reshape(weight.shape[0], weight.shape[1])
-    b = torch.zeros_like(W[:, 0]) if bias is None else _exact(bias)
-    moved = b if shift is None else W @ shift + b
-    return (W * scale / T).reshape(weight.shape).to(weight), (moved / T).to(weight)
-
-
-def _exact(tensor: Tensor) -> Tensor:
-    """In float64 on the CPU, where every device's numbers can be held exactly; shapes alone stay on meta."""
-    return tensor.detach().to("meta" if tensor.is_meta else "cpu").to(torch.float64)
-
-
-def weight_of(layer: nn.Module) -> Tensor:
-    weight = layer.weight
-    assert isinstance(weight, Tensor)
-    return weight
-
-
-def is_output_layer(module: nn.Module) -> bool:
-    """Whether a module is of a kind that an output layer has: linear, or a convolution of kernel size 1."""
-    if isinstance(module, nn.Linear):
-        return True
-    return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) and (
-        set(module.kernel_size) == {1}
-        and set(module.stride) == {1}
-        and module.groups == 1
-        and (isinstance(module.padding, str) or not any(module.padding))
-    )
-
-
-def check_layer(layer: nn.Module) -> None:
-    """Refuse, with the reason, what cannot be normalized before, divided after and folded."""
-    kind = type(layer).__name__
-    if not is_output_layer(layer):
-        quantized = "quantized" in type(layer).__module__
-        way_out = (
-            "Temper and train in floating point, fold, and quantize the folded model."
-            if quantized
-            else "Pass head='path.of.the.layer' to name another one."
-        )
-        raise TstarError(
-            f"The output layer must be an nn.Linear or a convolution of kernel size 1, got {kind}. {way_out}"
-        )
-    if (
-        nn.utils.parametrize.is_parametrized(layer)
-        or hasattr(layer, "weight_g")
-        or hasattr(layer, "weight_orig")
-    ):
-        raise TstarError(
-            f"The output layer's weight must be a plain parameter, got a {kind} whose weight is computed from "
-            "others (weight norm, spectral norm, pruning, …), which leaves nothing to fold into. Remove the "
-            "parametrization first (torch.nn.utils.parametrize.remove_parametrizations)."
-        )
-    weight = weight_of(layer)
-    if isinstance(weight, nn.UninitializedParameter):
-        raise TstarError(
-            f"The output layer must be initialized, got a {kind}; run one batch through the model first."
-        )
-    if not weight.is_floating_point():
-        raise TstarError(
-            f"The output layer must be in floating point, got {kind} with {weight.dtype} weights. Temper and "
-            "train in floating point, fold, and quantize the folded model."
-        )
-    if weight.shape[0] < 2:
-        raise TstarError(
-            "The output layer must give one logit a class for at least two classes, got a single logit: a "
-            "softmax over one logit is constant. Use two logits, or do not temper."
-        )

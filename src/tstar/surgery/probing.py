@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +21,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.surgery.head import is_output_layer
+from tstar.surgery.layers import is_output_layer
 
 # Names of autograd nodes, without "Backward0", that a walk from the logits passes through.
 _PASSES = re.compile(
     r"(Unsafe)?(View|ReshapeAlias|Squeeze|Unsqueeze|Permute|Transpose|T|Mt|Expand|AsStrided|Slice|Select|Index"
     r"|IndexSelect|Gather|Split|SplitWithSizes|Unbind|Narrow|Clone|Alias|ToCopy|Copy|CopySlices|Stack|Cat|Repeat"
     r"|Mean|Sum|Amax|Max|Min|Logsumexp|(Mkldnn)?(Adaptive)?(Avg|Max)Pool\dd?D?(WithIndices)?"
-    r"|Relu|LeakyRelu|Hardtanh|Clamp\w*|Sigmoid|Tanh|Softmax|LogSoftmax|NativeDropout|MaskedFill|Where"
+    r"|Upsample\w*|Relu|LeakyRelu|Hardtanh|Clamp\w*|Sigmoid|Tanh|Softmax|LogSoftmax|NativeDropout|MaskedFill|Where"
     r"|Div|Mul|Add|Sub|Rsub|Neg|AccumulateGrad)",
     re.IGNORECASE,
 )
@@ -35,11 +36,12 @@ _PASSES = re.compile(
 
 @dataclass(frozen=True)
 class Seen:
-    """What a probe saw: the layers the logits come from, and what else they depend on directly."""
+    """What a probe saw: the layers the logits come from, what else they depend on directly, what is done to them."""
 
     paths: tuple[str, ...]
     blocked: tuple[str, ...]
     not_affine: tuple[str, ...]
+    passed: tuple[str, ...] = ()
 
 
 def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
@@ -61,9 +63,18 @@ def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
     finally:
         for hook in hooks:
             hook.remove()
-    ends = tensors_in(output) if training else [logits_of(output)]
-    paths, blocked = _walk([end.grad_fn for end in ends if end.grad_fn is not None], marks)
-    return Seen(tuple(paths), tuple(blocked), tuple(dict.fromkeys(not_affine)))
+    odd = tuple(dict.fromkeys(not_affine))
+    if training:
+        return _walk(tensors_in(output), marks, odd)
+    candidates = [_walk([end], marks, odd) for end in _could_be_logits(output)]
+    leading = [seen for seen in candidates if seen.paths] or candidates[:1]
+    if len({seen.paths for seen in leading}) > 1:
+        names = ", ".join(repr(path) for seen in leading for path in seen.paths)
+        raise TstarError(
+            f"The model returns several tensors that could be the logits (they come from {names}); pass "
+            "head='path.of.the.layer' to name the output layer."
+        )
+    return leading[0]
 
 
 def _marker(
@@ -100,13 +111,15 @@ def _computes_affine(module: nn.Module, features: Tensor, output: Tensor) -> boo
         )
 
 
-def _walk(ends: list[Any], marks: dict[Any, str]) -> tuple[list[str], list[str]]:
-    """From the logits' autograd nodes back to the marks: the paths found, and what barred the way."""
+def _walk(ends: list[Tensor], marks: dict[Any, str], not_affine: tuple[str, ...]) -> Seen:
+    """From the logits' autograd nodes back to the marks: the paths found, what barred the way, what lies between."""
     found: dict[str, None] = {}
     blocked: dict[str, None] = {}
+    passed: dict[str, None] = {}
     seen: set[Any] = set()
-    while ends:
-        node = ends.pop()
+    nodes = [end.grad_fn for end in ends]
+    while nodes:
+        node = nodes.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
@@ -115,10 +128,11 @@ def _walk(ends: list[Any], marks: dict[Any, str]) -> tuple[list[str], list[str]]
             continue
         name = re.sub(r"Backward\d*$", "", type(node).__name__)
         if _PASSES.fullmatch(name):
-            ends.extend(parent for parent, _ in node.next_functions)
+            passed[name.lower()] = None
+            nodes.extend(parent for parent, _ in node.next_functions)
         else:
             blocked[name] = None
-    return list(found), list(blocked)
+    return Seen(tuple(found), tuple(blocked), not_affine, tuple(passed))
 
 
 def call(model: nn.Module, example: Any) -> Any:
@@ -126,6 +140,23 @@ def call(model: nn.Module, example: Any) -> Any:
     if isinstance(example, Mapping):
         return model(**example)
     return model(*example) if isinstance(example, tuple) else model(example)
+
+
+def run_once(model: nn.Module, examples: Iterable[Any], hook: Callable[[], list[Any]]) -> bool:
+    """Run the model, in eval mode and without a trace, on the first example that it takes, with the hooks that ``hook`` sets."""
+    for example in examples:
+        hooks = hook()
+        try:
+            with undisturbed(model), torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                call(model, example)
+        except Exception:  # not an input that this model takes; try the next
+            continue
+        finally:
+            for handle in hooks:
+                handle.remove()
+        return True
+    return False
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -139,24 +170,26 @@ def tensors_in(value: Any) -> list[Tensor]:
     )
 
 
-def logits_of(output: Any) -> Tensor:
-    """The logits in what a classifier returns: a tensor, ``.logits``, ``["logits"]``, or the first tensor."""
+def _could_be_logits(output: Any) -> list[Tensor]:
+    """What a classifier returns: a tensor, ``.logits``, ``["logits"]`` (torchvision: ``["out"]``), or a tuple with it."""
     for candidate in (output, getattr(output, "logits", None)):
         if isinstance(candidate, Tensor):
-            return candidate
-    if isinstance(output, Mapping) and isinstance(output.get("logits"), Tensor):
-        return output["logits"]  # type: ignore[no-any-return]
-    tensors = tensors_in(output)
-    if isinstance(output, Mapping) and len(tensors) > 1:
-        raise TstarError(
-            f"A model that returns several values must call one of them 'logits', got {list(output)}; "
-            "pass head='path.of.the.layer' to name the output layer."
-        )
+            return [candidate]
+    tensors = [tensor for tensor in tensors_in(output) if tensor.ndim]  # a loss has no axis
+    if isinstance(output, Mapping):
+        named = [output[key] for key in ("logits", "out") if isinstance(output.get(key), Tensor)]
+        if named:
+            return named[:1]
+        if len(tensors) > 1:
+            raise TstarError(
+                f"A model that returns several values must call one of them 'logits', got {list(output)}; "
+                "pass head='path.of.the.layer' to name the output layer."
+            )
     if not tensors:
         raise TstarError(
             f"The model must return logits, got {type(output).__name__}; pass head='path.of.the.layer'."
         )
-    return tensors[0]
+    return tensors
 
 
 @contextmanager

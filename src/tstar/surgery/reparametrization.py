@@ -15,7 +15,7 @@ from tstar.numbers import positive
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
-from tstar.surgery.probing import call, undisturbed
+from tstar.surgery.probing import run_once
 from tstar.surgery.speed import heard
 
 
@@ -223,27 +223,18 @@ def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) 
 def _norm_before(model: nn.Module, head: Head, example_input: Any) -> nn.Module | None:
     """The batch norm whose output, unchanged but for its shape (and dropout), is the head's input."""
     examples = [example_input] if example_input is not None else standard_inputs(model)
-    for example in examples:
-        normed: list[tuple[nn.Module, Tensor]] = []  # kept alive, so that no memory is used twice
-        at_head: list[nn.Module | None] = []
-        hooks = [
-            module.register_forward_hook(_keep(normed))
-            for module in model.modules()
-            if isinstance(module, nn.modules.batchnorm._BatchNorm)
-        ]
-        hooks.append(head.layer.register_forward_pre_hook(_compare(normed, at_head)))
-        try:
-            with undisturbed(model), torch.no_grad(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                call(model, example)
-        except Exception:  # not an input that this model takes; try the next
-            continue
-        finally:
-            for hook in hooks:
-                hook.remove()
-        if at_head:
-            return at_head[0] if all(at_head) else None
-    return None
+    normed: list[tuple[nn.Module, Tensor]] = []  # kept alive, so that no memory is used twice
+    at_head: list[nn.Module | None] = []
+
+    def hook() -> list[Any]:
+        normed.clear()
+        at_head.clear()
+        norms = (m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+        hooks = [norm.register_forward_hook(_keep(normed)) for norm in norms]
+        return [*hooks, head.layer.register_forward_pre_hook(_compare(normed, at_head))]
+
+    ran = run_once(model, examples, hook)
+    return at_head[0] if ran and at_head and all(at_head) else None
 
 
 def _keep(normed: list[tuple[nn.Module, Tensor]]) -> Callable[..., None]:

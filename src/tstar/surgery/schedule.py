@@ -53,6 +53,7 @@ class Schedule:
         self.description = description or f"function {getattr(function, '__name__', 'of the user')}"
         self._step = 0
         self._heads: list[Any] = []
+        self._resumed = False
 
     @classmethod
     def constant(cls, temperature: float) -> Schedule:
@@ -112,7 +113,8 @@ class Schedule:
         return T
 
     def __repr__(self) -> str:
-        return f"Schedule({self.description}; step {self._step}, T = {self.temperature:g})"
+        idle = "" if self._heads else ", no model driven"
+        return f"Schedule({self.description}; step {self._step}, T = {self.temperature:g}{idle})"
 
     @property
     def temperature(self) -> float:
@@ -121,16 +123,24 @@ class Schedule:
 
     def drive(self, model: nn.Module) -> Schedule:
         """Take hold of every head of the model that has a temperature, and set it for the present step."""
-        heads = [m for m in model.modules() if callable(getattr(m, "set_temperature", None))]
+        heads: list[Any] = [
+            m for m in model.modules() if callable(getattr(m, "set_temperature", None))
+        ]
         if not heads:
             raise TstarError(
                 "The model must have a tempered head for a schedule to drive, got none; call tstar.temper first."
             )
         self._heads = heads
+        for head in heads:
+            head.scheduled = True  # so that a checkpoint's T is no surprise
         return self.go_to(self._step)
 
     def step(self) -> float:
         """Go one step further; returns the new temperature."""
+        if self._resumed and not self._heads:
+            raise TstarError(
+                "A schedule that was loaded from a checkpoint must be given its model again: call drive(model)."
+            )
         return self.go_to(self._step + 1).temperature
 
     def go_to(self, step: int) -> Schedule:
@@ -147,7 +157,10 @@ class Schedule:
         return {"step": self._step, "description": self.description}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint: the step is restored and the heads are set to its temperature."""
+        """Go on from a checkpoint: the step is restored and the heads are set to its temperature.
+
+        Which model it drives is not in the checkpoint: call :meth:`drive`, before or after.
+        """
         if "step" not in state:
             raise TstarError(f"A schedule's state must have a 'step', got {sorted(state)}.")
         before = state.get("description", self.description)
@@ -156,6 +169,7 @@ class Schedule:
                 f"The checkpoint must come from the same schedule ({self.description}), got one of "
                 f"{before!r}; build that one, or go on with go_to(step)."
             )
+        self._resumed = True
         self.go_to(state["step"])
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError
 from tstar.numbers import positive
-from tstar.surgery.finding import Head, resolve_head, tempered_heads, unwrap
+from tstar.surgery.finding import Head, resolve_head, unwrap, working_heads
 from tstar.surgery.head import Norm, TemperedHead
 from tstar.surgery.probing import call, undisturbed
 
@@ -244,11 +244,7 @@ def _head_module(
 ) -> tuple[nn.Module, nn.Module]:
     """The module whose input is the features, and the output layer: one and the same in a plain model."""
     path = head.path if isinstance(head, Head) else head
-    tempered = {
-        p: h
-        for p, h in tempered_heads(model).items()
-        if not p.endswith("original_module") and path in (None, p, f"{p}.layer")
-    }
+    tempered = {p: h for p, h in working_heads(model).items() if path in (None, p, f"{p}.layer")}
     if len(tempered) > 1:
         raise TstarError(
             f"Found {len(tempered)} tempered heads ({', '.join(map(repr, tempered))}); pass head= to choose one."

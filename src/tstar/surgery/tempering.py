@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, SupportsFloat
 
 from torch import nn
 
 from tstar.errors import TstarError, TstarWarning
-from tstar.surgery.finding import WRAPPERS, Head, check_head, resolve_heads, tempered_heads, unwrap
+from tstar.surgery.checkpoints import tempered_prefixes
+from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.finding import (
+    Head,
+    check_head,
+    resolve_heads,
+    tempered_heads,
+    unwrap,
+    working_heads,
+)
 from tstar.surgery.folded import warn_of_bias
 from tstar.surgery.head import Norm, TemperedHead
-from tstar.surgery.speed import heard
+from tstar.surgery.monitoring import expect_update, join_optimizer, live_optimizer, trains
+from tstar.surgery.probing import run_once
+from tstar.surgery.recalibrating import shorten_memory
+from tstar.surgery.refusing import (
+    check_task,
+    is_sharded,
+    refuse_second_holder,
+    refuse_wrapper,
+    warn_of_adapter,
+)
+from tstar.surgery.speed import heard, inputs_of
+
+_CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
 
 def temper(
@@ -25,7 +47,11 @@ def temper(
     example_input: Any = None,
     norm: Norm | Literal["advised"] | None = "advised",
     backbone: float | Literal["matched"] | None = None,
-    inplace: bool = False,
+    optimizer: Any = None,
+    loss: Any = None,
+    steps: int | None = None,
+    state_dict: Mapping[str, Any] | None = None,
+    inplace: bool | None = None,
 ) -> nn.Module:
     """The model with BatchNorm inserted just before its output layer and its logits divided by T.
 
@@ -33,54 +59,66 @@ def temper(
 
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or what :func:`tstar.recommend` returns.
+        temperature: T, or what :func:`tstar.recommend` returns. An advice to leave the model gives it back as it is.
         head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
             classifiers); found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
-        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone; by default what the advice
-            says, or ``"batch"``.
-        backbone: how loudly the backbone hears the loss. ``None`` leaves its gradient as it is: divided by T, and with
-            BatchNorm by the features' deviation. ``"matched"`` makes it as large as in the plain model, measured on
-            ``example_input``, a batch of your training data. A number is c of :class:`tstar.TemperedHead`.
-        inplace: change ``model`` itself; otherwise a copy is changed.
+        norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone. By default what the advice
+            says, and ``"batch"`` for a number.
+        backbone: how loudly the backbone hears the loss. ``None`` leaves its gradient as it is (or as the advice says):
+            divided by T, and with BatchNorm by the features' deviation. ``"matched"`` makes it as large as in the plain
+            model, measured on ``example_input``, a batch of your training data. A number is c of
+            :class:`tstar.TemperedHead`.
+        optimizer: a torch optimizer that was built from ``model`` already, or the one in the advice. The model is then
+            changed in place, and the norm's parameters join the optimizer's group of the head.
+        loss: the loss that you train with, a function, a module or a name: refused unless a softmax follows the
+            logits.
+        steps: the optimizer steps of the training, or those of the advice. In fewer than 100 the norm's statistics
+            would lag behind, so that its momentum is raised.
+        state_dict: a checkpoint to start from, of the plain model or of a tempered one.
+        inplace: change ``model`` itself; otherwise a copy is changed, unless there is a live optimizer.
     """
-    _refuse_wrapper(model)
-    if getattr(temperature, "leave", False):  # the advice is to leave the model as it is
-        return model if inplace else _copy(model)
-    if norm == "advised":
-        norm = getattr(temperature, "norm", "batch")
-    chosen: Norm | None = norm  # type: ignore[assignment]
-    if backbone is None:
-        backbone = getattr(temperature, "backbone", None)
-    present = tempered_heads(model)
-    if present:
-        raise TstarError(
-            f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
-            "use its set_temperature(T) to change T, or tstar.untemper(model) first."
-        )
-    if (
-        getattr(getattr(model, "config", None), "problem_type", None)
-        == "multi_label_classification"
-    ):
-        raise TstarError(
-            "A softmax over the classes must follow the logits, got a multi-label model (a sigmoid for each "
-            "class), to which the softmax temperature does not apply."
-        )
-    heads = resolve_heads(
-        model, getattr(temperature, "head", None) if head is None else head, example_input
-    )
+    refuse_wrapper(model)
+    if getattr(temperature, "leave", False):
+        model.left_plain = True  # type: ignore[assignment]
+        return model
+    _refuse_tempered(model)
+    told = getattr(temperature, "head", None) if head is None else head
+    heads = resolve_heads(model, told, example_input)
+    check_task(model, heads, loss)
     for found in heads:
         check_head(model, found)
+    refuse_second_holder(model, heads)
+    live = _live_optimizer(optimizer, temperature, heads, inplace)
+    inplace = bool(inplace) or live is not None
     if inplace and any(found.path == "" for found in heads):
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
         )
-    factors = [heard(backbone, model, found, example_input, chosen) for found in heads]
+    chosen: Norm | None = getattr(temperature, "norm", "batch") if norm == "advised" else norm
+    if backbone is None:
+        backbone = getattr(temperature, "backbone", None)
     if not inplace:
         model = _copy(model)
+    after = state_dict is not None and bool(tempered_prefixes(state_dict))
+    if state_dict is not None and not after:
+        _load(model, state_dict)
+    if steps is None:
+        steps = getattr(getattr(temperature, "training", None), "steps", None)
+    factors = [heard(backbone, model, found, example_input, chosen) for found in heads]
     for found, factor in zip(heads, factors, strict=True):
         layer = model.get_submodule(found.path)
-        model = _replace(model, layer, TemperedHead(layer, float(temperature), chosen, factor))
+        new = TemperedHead(layer, float(temperature), chosen, factor)
+        shorten_memory(new.norm, steps)
+        model = _replace(model, layer, new)
+    if state_dict is not None and after:
+        _load(model, state_dict)
+    _verify(model, example_input, found_by_running=told is None)
+    warn_of_adapter(model, heads)
+    for new in tempered_heads(model).values():
+        if live is not None:
+            join_optimizer(live, new)
+        expect_update(new)
     return model
 
 
@@ -89,32 +127,97 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
 
     The state dict has the original keys and loads into the untouched architecture. An output layer without a
     bias cannot absorb the norm's shift; ``allow_bias=True`` adds one (one new key). ``from_pretrained`` would
-    drop that key, so a model with ``save_pretrained`` then warns: :func:`tstar.load_folded` loads it.
+    drop that key, so a model with ``save_pretrained`` then warns: :func:`tstar.load_folded` loads it. A model that
+    :func:`temper` left as it was, on advice, comes back as it is.
     """
-    bare = [path for path, head in tempered_heads(unwrap(model)).items() if head.bias is None]
-    folded = _dismantle(model, inplace, lambda head: head.fuse(allow_bias=allow_bias))
+    inner = unwrap(model)
+    bare = [path for path, head in tempered_heads(inner).items() if head.bias is None]
+    if getattr(inner, "left_plain", False) and not tempered_heads(inner):
+        return inner if inplace else _copy(inner)
+    if is_sharded(inner):
+        raise TstarError(
+            "The weights are sharded (fully_shard). Gather them with torch.distributed.checkpoint.state_dict."
+            "get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True)), save that, "
+            "and fold the file with the command 'tstar fold'."
+        )
+    folded = _dismantle(
+        model, inplace, lambda path, head: head.fuse(allow_bias=allow_bias, path=path)
+    )
     warn_of_bias(folded, bare)
     return folded
 
 
 def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
     """The original layers again, without the norm and without T: other logits, unlike :func:`fold`."""
-    return _dismantle(model, inplace, lambda head: head.layer)
+    return _dismantle(model, inplace, lambda path, head: head.layer)
 
 
-def _refuse_wrapper(model: nn.Module) -> None:
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
-    kind = type(model).__name__
-    if kind in WRAPPERS:
-        why = (
-            "the compiled graph is that of the untempered model"
-            if kind == "OptimizedModule"
-            else "the wrapper has already registered the parameters that it synchronizes"
-        )
+def _refuse_tempered(model: nn.Module) -> None:
+    present = tempered_heads(model)
+    if present:
         raise TstarError(
-            f"The model must be tempered before it is wrapped, got {kind}: {why}. Temper the plain model, then wrap it."
+            f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
+            "use its set_temperature(T) to change T, or tstar.untemper(model) first."
         )
+
+
+def _live_optimizer(given: Any, advice: Any, heads: Sequence[Head], inplace: bool | None) -> Any:
+    """The optimizer that already holds the heads' parameters, if there is one."""
+    live = live_optimizer(getattr(advice, "optimizer", None) if given is None else given)
+    if live is None:
+        return None
+    if not trains(live, [p for found in heads for p in found.layer.parameters()]):
+        if given is None:
+            return None  # the advice's is another model's
+        raise TstarError(
+            "The optimizer must hold the parameters of the model's output layer, got one that does not; build it from "
+            "model.parameters() after tstar.temper, and leave optimizer= out."
+        )
+    if inplace is False:
+        raise TstarError(
+            "The optimizer holds the parameters of this model, so that a copy would not be trained. Leave inplace out, "
+            "or temper first and build the optimizer from the tempered model."
+        )
+    return live
+
+
+def _load(model: nn.Module, state: Mapping[str, Any]) -> None:
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise TstarError(f"state_dict must fit the model: {error}") from error
+
+
+def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> None:
+    """One run, where one is cheap, to see that the model calls the tempered heads and not the layers in them."""
+    heads = tempered_heads(model)
+    sizes = [p.numel() for p in model.parameters()]
+    if any(p.is_meta for p in model.parameters()):
+        return
+    if example_input is not None:
+        examples = iter([inputs_of(example_input)])
+    else:
+        examples = standard_inputs(model) if sum(sizes) < _CHEAP else iter(())
+    calls: Counter[str] = Counter()
+
+    def count(key: str) -> Any:
+        return lambda module, inputs: calls.update([key])
+
+    def hook() -> list[Any]:
+        calls.clear()
+        outer = [h.register_forward_pre_hook(count(path)) for path, h in heads.items()]
+        inner = [h.layer.register_forward_pre_hook(count(f"{p}.layer")) for p, h in heads.items()]
+        return outer + inner
+
+    ran = run_once(model, examples, hook)
+    unused = ran and found_by_running and not any(calls[path] for path in heads)
+    for path, head in heads.items():
+        if unused or calls[f"{path}.layer"] > calls[path]:
+            _replace(model, head, head.layer)
+            raise TstarError(
+                f"The model calls the layer {path!r} past the norm and T: something outside of its modules holds it "
+                "(a list, a closure). Look the layer up when it is called."
+            )
 
 
 def _copy(model: nn.Module) -> nn.Module:
@@ -147,12 +250,12 @@ def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
         )
     if not inplace:
         model = _copy(model)
+    working = working_heads(model)
     for path, head in tempered_heads(model).items():
-        # PEFT keeps an idle copy of a layer that it trains: that its norm saw nothing is no news.
-        idle = path.endswith("original_module")
+        idle = path not in working  # that its norm saw nothing is no news
         with warnings.catch_warnings() if idle else nullcontext():
             if idle:
                 warnings.simplefilter("ignore", TstarWarning)
-            new = make(head)
+            new = make(path, head)
         model = _replace(model, head, new)
     return model

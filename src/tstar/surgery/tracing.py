@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from tstar.surgery.head import is_output_layer
+from tstar.surgery.layers import is_output_layer
 from tstar.surgery.probing import Seen, undisturbed
 
 # What may stand between the output layer and the logits, by module type and by function or method name.
@@ -22,7 +22,7 @@ _FUNCTIONS = {
     "mean", "sum", "amax", "max", "getitem", "getattr", "select", "narrow", "stack", "cat", "add",
     "sub", "mul", "div", "truediv", "neg", "iadd", "imul", "itruediv", "relu", "sigmoid", "tanh",
     "softmax", "log_softmax", "dropout", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "float", "to", "clone",
+    "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "float", "to", "clone", "interpolate",
 }  # fmt: skip
 
 
@@ -44,14 +44,17 @@ def trace(model: nn.Module) -> Seen | None:
 def _logits_nodes(value: Any) -> list[fx.Node] | None:
     if isinstance(value, dict):
         value = value.get("logits", next(iter(value.values())) if len(value) == 1 else None)
-    if isinstance(value, list | tuple) and value:
-        value = value[0]
+    if isinstance(
+        value, list | tuple
+    ):  # several values: only a run tells which of them could be logits
+        value = value[0] if len(value) == 1 else None
     return [value] if isinstance(value, fx.Node) else None
 
 
 def _walk(model: nn.Module, ends: list[fx.Node]) -> Seen:
     found: dict[str, None] = {}
     blocked: dict[str, None] = {}
+    passed: dict[str, None] = {}
     seen: set[fx.Node] = set()
     while ends:
         node = ends.pop()
@@ -71,10 +74,11 @@ def _walk(model: nn.Module, ends: list[fx.Node]) -> Seen:
             name = _name(node)
             passes = node.op in ("call_function", "call_method") and name in _FUNCTIONS
         if passes:
+            passed[name.lower()] = None
             ends.extend(reversed(node.all_input_nodes))
         else:
             blocked[name] = None
-    return Seen(tuple(found), tuple(blocked), ())
+    return Seen(tuple(found), tuple(blocked), (), tuple(passed))
 
 
 def _name(node: fx.Node) -> str:

@@ -1,0 +1,65 @@
+"""Which layers can be output layers: linear ones, and convolutions of kernel size 1."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from tstar.errors import TstarError
+
+
+def weight_of(layer: nn.Module) -> Tensor:
+    weight = layer.weight
+    assert isinstance(weight, Tensor)
+    return weight
+
+
+def is_output_layer(module: nn.Module) -> bool:
+    """Whether a module is of a kind that an output layer has: linear, or a convolution of kernel size 1."""
+    if isinstance(module, nn.Linear):
+        return True
+    return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) and (
+        set(module.kernel_size) == {1}
+        and set(module.stride) == {1}
+        and module.groups == 1
+        and (isinstance(module.padding, str) or not any(module.padding))
+    )
+
+
+def check_layer(layer: nn.Module) -> None:
+    """Refuse, with the reason, what cannot be normalized before, divided after and folded."""
+    kind = type(layer).__name__
+    if not is_output_layer(layer):
+        quantized = "quantized" in type(layer).__module__
+        way_out = (
+            "Temper and train in floating point, fold, and quantize the folded model."
+            if quantized
+            else "Pass head='path.of.the.layer' to name another one."
+        )
+        raise TstarError(
+            f"The output layer must be an nn.Linear or a convolution of kernel size 1, got {kind}. {way_out}"
+        )
+    if (
+        nn.utils.parametrize.is_parametrized(layer)
+        or hasattr(layer, "weight_g")
+        or hasattr(layer, "weight_orig")
+    ):
+        raise TstarError(
+            f"The output layer's weight must be a plain parameter, got a {kind} whose weight is computed from "
+            "others (weight norm, spectral norm, pruning, …), which leaves nothing to fold into. Remove the "
+            "parametrization first (torch.nn.utils.parametrize.remove_parametrizations, prune.remove)."
+        )
+    weight = weight_of(layer)
+    if isinstance(weight, nn.UninitializedParameter):
+        raise TstarError(
+            f"The output layer must be initialized, got a {kind}; run one batch through the model first."
+        )
+    if not weight.is_floating_point():
+        raise TstarError(
+            f"The output layer must be in floating point, got {kind} with {weight.dtype} weights. Temper and "
+            "train in floating point, fold, and quantize the folded model."
+        )
+    if weight.shape[0] < 2:
+        raise TstarError(
+            "The output layer must give one logit per class for at least two classes, got a single logit: a "
+            "softmax over one logit is constant. Use two logits, or do not temper."
+        )

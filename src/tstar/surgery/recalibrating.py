@@ -1,0 +1,78 @@
+"""The statistics of the norm before the head: quick enough for short runs, and measured anew on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from tstar.errors import TstarError
+from tstar.surgery.finding import unwrap, working_heads
+from tstar.surgery.probing import call
+from tstar.surgery.speed import inputs_of
+
+_MEMORY = 10  # batches that the running statistics should have forgotten most of by the end, whatever the run's length
+
+
+def shorten_memory(norm: nn.Module | None, steps: int | None) -> None:
+    """Raise a batch norm's momentum in runs so short that statistics of the beginning would still count at the end."""
+    if steps is None or not isinstance(norm, nn.modules.batchnorm._BatchNorm):
+        return
+    assert norm.momentum is not None
+    norm.momentum = max(norm.momentum, min(0.5, _MEMORY / steps))
+
+
+def recalibrate(
+    model: nn.Module, loader: Iterable[Any], *, batches: int | None = None
+) -> nn.Module:
+    """Measure the statistics of the norm before the head anew, as the mean over batches at the present weights.
+
+    The running statistics lag behind the weights, which shows after short runs and with a moving average of
+    the weights. Call it after training, before :func:`tstar.fold`. Everything but these statistics is as before;
+    the rest of the model runs in eval mode.
+
+    Args:
+        model: a tempered model; changed in place and returned.
+        loader: batches as a DataLoader gives them, or a list of inputs. Use the training data.
+        batches: how many of them; all by default.
+    """
+    inner = unwrap(model)
+    heads = list(working_heads(inner).values())
+    norms = [h.norm for h in heads if isinstance(h.norm, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        raise TstarError("The model has no batch norm before its output layer to recalibrate.")
+    modes = {module: module.training for module in inner.modules()}
+    before = [(norm, norm.momentum) for norm in norms]
+    saved = [(b, b.detach().clone()) for norm in norms for b in norm.buffers()]
+    try:
+        inner.eval()
+        for norm in norms:
+            norm.train()
+            norm.reset_running_stats()
+            norm.momentum = None  # the mean over all batches
+        with torch.no_grad():
+            for seen, batch in enumerate(loader, start=1):
+                call(inner, _on_device(inputs_of(batch), heads[0].temperature.device))
+                if seen == batches:
+                    break
+    finally:
+        for norm, momentum in before:
+            norm.momentum = momentum
+        for module, mode in modes.items():
+            module.training = mode
+        learned = all(int(norm.num_batches_tracked or 0) for norm in norms)
+        if not learned:
+            with torch.no_grad():
+                for buffer, value in saved:
+                    buffer.copy_(value)
+    if not learned:
+        raise TstarError("recalibrate needs at least one batch of two samples or more.")
+    return model
+
+
+def _on_device(inputs: Any, device: torch.device) -> Any:
+    if isinstance(inputs, dict):
+        return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+    return inputs.to(device) if isinstance(inputs, torch.Tensor) else inputs

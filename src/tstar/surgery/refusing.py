@@ -1,0 +1,114 @@
+"""What cannot be tempered as it stands, each refused with the sentence that says what to do instead."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from tstar.errors import TstarError, TstarWarning
+from tstar.surgery.finding import WRAPPERS, Head
+
+_NOT_SOFTMAX = ("BCE", "binary_cross_entropy", "MultiLabel", "multilabel", "MSE", "mse", "L1", "l1_loss", "Huber", "huber")  # fmt: skip
+_SOFTMAX = ("CrossEntropy", "cross_entropy", "NLL", "nll_loss")
+_TASKS = {
+    "multi_label_classification": "a multi-label model (a sigmoid for each class)",
+    "regression": "a regression model",
+}
+
+
+def refuse_wrapper(model: nn.Module) -> None:
+    """Wrappers, compiled and sharded models: tempering comes before them."""
+    if not isinstance(model, nn.Module):
+        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
+    if any(isinstance(p, nn.UninitializedParameter) for p in model.parameters()):
+        raise TstarError(
+            "The model must be initialized, got one with lazy layers; run one batch through it first."
+        )
+    kind = type(model).__name__
+    why = ""
+    if isinstance(model, torch.jit.ScriptModule):
+        kind, why = "a scripted model", "its code is fixed"
+    elif kind == "OptimizedModule":
+        why = "the compiled graph is that of the untempered model"
+    elif kind in WRAPPERS:
+        why = "the wrapper has already registered the parameters that it synchronizes"
+    elif is_sharded(model):
+        kind, why = "a model after fully_shard", "the norm's parameters would not be reduced, so that the ranks drift apart"  # fmt: skip
+    elif hasattr(model, "_original_forward") and hasattr(model.forward, "__wrapped__"):
+        kind, why = "a model after accelerator.prepare", "its forward is bound to the untempered model"  # fmt: skip
+    if why:
+        raise TstarError(
+            f"The model must be tempered before it is wrapped, got {kind}: {why}. Temper the plain model, then wrap "
+            "it, and build the optimizer last."
+        )
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether FSDP2 (``fully_shard``) or tensor parallelism has cut the parameters into pieces."""
+    return any(hasattr(p, "device_mesh") and hasattr(p, "placements") for p in model.parameters())
+
+
+def check_task(model: nn.Module, heads: Sequence[Head] = (), loss: Any = None) -> None:
+    """Refuse what is not a softmax over classes: by the loss, a configuration in the model, a sigmoid at its end."""
+    name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
+    if any(part in name for part in _NOT_SOFTMAX):
+        raise TstarError(
+            f"A softmax over the classes must follow the logits, got the loss {name}, to which the softmax "
+            "temperature does not apply."
+        )
+    if any(part in name for part in _SOFTMAX):
+        return
+    what = next((f"a sigmoid after {h.path!r}" for h in heads if "sigmoid" in h.passed), "")
+    for module in model.modules():
+        task = getattr(getattr(module, "config", None), "problem_type", None)
+        what = _TASKS.get(task, what) if isinstance(task, str) else what
+    if what:
+        raise TstarError(
+            f"A softmax over the classes must follow the logits, got {what}, to which the softmax temperature does not "
+            "apply. If you train with cross-entropy on the logits, say loss='cross_entropy'."
+        )
+
+
+def refuse_second_holder(model: nn.Module, heads: Sequence[Head]) -> None:
+    """A layer that a Python list or a bound method holds as well would be called past the norm and T."""
+    for head in heads:
+        for path, module in model.named_modules():
+            for name, value in vars(module).items():
+                if not name.startswith(("_modules", "_parameters", "_buffers")) and any(
+                    held is head.layer for held in _held(value)
+                ):
+                    where = f"{path}.{name}".lstrip(".")
+                    raise TstarError(
+                        f"The output layer {head.path!r} is also held by {where!r}, outside of the model's modules, so "
+                        "that the model would go past the norm and T. Use an nn.ModuleList, or look the layer "
+                        "up when it is called."
+                    )
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """What a plain attribute holds: itself, the items of a container, the module of a bound method."""
+    items: Any = (value,)
+    if isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, list | tuple | set):
+        items = value
+    for item in items:
+        yield item
+        yield getattr(item, "__self__", None)
+        yield getattr(item, "func", None)  # functools.partial
+
+
+def warn_of_adapter(model: nn.Module, heads: Sequence[Head]) -> None:
+    """A head outside ``modules_to_save`` is not in a saved adapter: neither statistics nor T."""
+    for head in heads:
+        if hasattr(model, "peft_config") and "modules_to_save" not in head.path:
+            warnings.warn(
+                f"Saving the adapter will miss {head.path!r}: its weight, the norm's statistics and T. Name it in "
+                "modules_to_save, or give the adapter's configuration a task type.",
+                TstarWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,205 @@
+"""What cannot be tempered as it stands is refused with the way out, and nothing is tempered past its logits."""
+
+import functools
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils import prune
+
+import tstar
+from tstar import TemperedHead, TstarError, TstarWarning
+
+
+class Two(nn.Module):
+    """Returns two tensors; ``give`` says which."""
+
+    def __init__(self, give):
+        super().__init__()
+        self.body, self.decoder, self.fc = nn.Linear(6, 8), nn.Linear(8, 6), nn.Linear(8, 4)
+        self.give = give
+
+    def forward(self, x):
+        f = self.body(x).relu()
+        z = self.fc(f)
+        known = {"features": f, "decoded": self.decoder(f), "logits": z, "loss": z.sum()}
+        known |= {"attention": torch.softmax(f @ f.T, -1), "probabilities": z.softmax(-1)}
+        return tuple(known[name] for name in self.give)
+
+
+@pytest.mark.parametrize(
+    "give", [("features", "logits"), ("logits", "features"), ("decoded", "logits")]
+)
+@pytest.mark.parametrize("example", [None, torch.randn(3, 6)], ids=["no example", "example"])
+def test_several_tensors_that_could_be_logits_are_an_ambiguity(give, example):
+    with pytest.raises(TstarError, match=r"several tensors that could be the logits.*'fc'"):
+        tstar.temper(Two(give), 2.0, example_input=example)
+    named = tstar.temper(Two(give), 2.0, head="fc")
+    assert isinstance(named.fc, TemperedHead)
+
+
+@pytest.mark.parametrize(
+    "give", [("loss", "logits"), ("logits", "attention"), ("logits", "probabilities"), ("logits",)]
+)
+def test_a_tuple_with_one_candidate_is_none(give):
+    assert tstar.find_head(Two(give)).path == "fc"
+
+
+class Wrapped(nn.Module):
+    """A training module around a model with a configuration, as Lightning users write them."""
+
+    def __init__(self, task):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+        self.net.config = SimpleNamespace(problem_type=task)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+@pytest.mark.parametrize(
+    ("task", "named"),
+    [("multi_label_classification", "multi-label"), ("regression", "regression")],
+)
+def test_a_task_without_softmax_is_seen_through_wrappers(task, named):
+    with pytest.raises(TstarError, match=named):
+        tstar.temper(Wrapped(task), 2.0)
+    assert tstar.temper(Wrapped(task), 2.0, loss="cross_entropy")
+    assert tstar.temper(Wrapped("single_label_classification"), 2.0)
+
+
+@pytest.mark.parametrize("end", [nn.Sigmoid(), nn.Identity()])
+def test_a_sigmoid_after_the_logits_is_no_softmax(end):
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4), end)
+    if isinstance(end, nn.Identity):
+        assert tstar.temper(model, 2.0)
+        return
+    for example in (None, torch.randn(2, 6)):
+        with pytest.raises(TstarError, match="a sigmoid after '2'"):
+            tstar.temper(model, 2.0, example_input=example)
+    assert tstar.temper(model, 2.0, loss=nn.CrossEntropyLoss())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nn.BCEWithLogitsLoss(), F.binary_cross_entropy_with_logits, nn.MSELoss(), "mse_loss", F.smooth_l1_loss,
+     nn.MultiLabelSoftMarginLoss()],
+)  # fmt: skip
+def test_a_declared_loss_without_softmax_is_refused(loss):
+    with pytest.raises(TstarError, match="softmax temperature does not apply"):
+        tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [F.cross_entropy, nn.NLLLoss(), nn.CrossEntropyLoss(label_smoothing=0.1), lambda z, y: z],
+)
+def test_other_losses_are_taken(loss):
+    assert tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
+
+
+class Held(nn.Module):
+    def __init__(self, hold):
+        super().__init__()
+        self.body, self.fc = nn.Linear(6, 8), nn.Linear(8, 4)
+        self.held = hold(self.fc)
+
+    def forward(self, x):
+        h = self.body(x).relu()
+        held = self.held
+        for key in ("one", 0):
+            if isinstance(held, dict | list) and (key in held or key == 0):
+                held = held[key]
+                break
+        return held(h)
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [lambda fc: [fc], lambda fc: {"one": fc}, lambda fc: fc.forward, lambda fc: functools.partial(fc), lambda fc: lambda h: fc(h)],
+    ids=["list", "dict", "bound method", "partial", "closure"],
+)  # fmt: skip
+@pytest.mark.parametrize("inplace", [True, False])
+def test_a_head_that_something_else_holds_is_not_bypassed(hold, inplace):
+    model = Held(hold)
+    with pytest.raises(TstarError, match=r"past the norm and T|logits come from Addmm"):
+        tstar.temper(model, 2.0, inplace=inplace, example_input=torch.randn(4, 6))
+    assert isinstance(model.fc, nn.Linear)  # as it was
+
+
+def test_lazy_scripted_and_pruned_models():
+    with pytest.raises(TstarError, match="run one batch"):
+        tstar.temper(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+    pruned = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+    prune.l1_unstructured(pruned[2], "weight", 0.5)
+    with pytest.raises(TstarError, match=r"prune\.remove"):
+        tstar.temper(pruned, 2.0)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_scripted_model():
+    scripted = torch.jit.script(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3)))
+    with pytest.raises(TstarError, match="scripted"):
+        tstar.temper(scripted, 2.0)
+
+
+def test_segmentation_models_interpolate_after_the_head():
+    segmentation = pytest.importorskip("torchvision").models.segmentation
+    model = segmentation.lraspp_mobilenet_v3_large(
+        weights=None, weights_backbone=None, num_classes=5
+    )
+    with pytest.raises(TstarError, match="Found 2 output layers"):
+        tstar.find_head(model)
+    tempered = tstar.temper(model, 3.0, head="all")
+    x = torch.randn(2, 3, 32, 32)
+    tempered.train()(x)
+    torch.testing.assert_close(
+        tstar.fold(tempered.eval(), allow_bias=True)(x)["out"],
+        tempered(x)["out"],
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_an_adapter_that_will_not_save_the_head_is_told():
+    peft = pytest.importorskip("peft")
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=["0"], r=2))
+    with pytest.raises(TstarError, match="requires_grad=False"):
+        tstar.temper(adapted, 2.0, head="base_model.model.2")
+    adapted.base_model.model[2].requires_grad_(True)
+    with pytest.warns(TstarWarning, match=r"will miss 'base_model\.model\.2'"):
+        tstar.temper(adapted, 2.0, head="base_model.model.2")
+
+
+@pytest.mark.slow
+def test_sharded_models_are_refused_in_both_directions(tmp_path):
+    """FSDP2 in a group of one process."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/file", rank=0, world_size=1)
+    try:
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+        model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+        with pytest.raises(TstarError, match="after fully_shard"):
+            tstar.temper(fully_shard(model, mesh=mesh), 2.0, inplace=True)
+        right = fully_shard(
+            tstar.temper(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4)), 2.0), mesh=mesh
+        )
+        with pytest.raises(TstarError, match="full_state_dict=True"):
+            tstar.fold(right.eval())
+    finally:
+        dist.destroy_process_group()
+
+
+def test_fabric_s_wrapper():
+    fabric = pytest.importorskip("lightning.fabric").Fabric(accelerator="cpu", devices=1)
+    model = fabric.setup(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4)))
+    with pytest.raises(TstarError, match="tempered before it is wrapped"):
+        tstar.temper(model, 2.0)
+    tempered = fabric.setup(tstar.temper(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4)), 2.0))
+    tempered.train()(torch.randn(8, 6))
+    assert isinstance(tstar.fold(tempered.eval())[1], nn.Linear)
