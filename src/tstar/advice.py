@@ -22,6 +22,7 @@ from tstar.numbers import whole
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, resolve_head, unwrap
 from tstar.surgery.probing import call, undisturbed
+from tstar.surgery.refusing import check_task
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -141,6 +142,7 @@ def recommend(
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
     norm: str | None = "batch",
+    loss: Any = None,
     head: str | Head | None = None,
     example_input: Any = None,
     **training: Unpack[Keywords],
@@ -159,6 +161,7 @@ def recommend(
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
         coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer, lr and steps.
         norm: ``"batch"``, or ``None`` if no norm may be inserted.
+        loss: the loss that you train with; refused unless a softmax follows the logits.
         head: the output layer's path, where the model has several.
         example_input: an input that the model accepts, where the output layer is not found without one.
         training: how you train, in the same keywords as :func:`tstar.temperature`: ``optimizer`` (a name, a pair
@@ -168,6 +171,7 @@ def recommend(
     if head == "all":
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     found = resolve_head(model, head, example_input)
+    check_task(unwrap(model), [found], loss)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     told = _told(data, training, found)
     extra: list[Notice] = []

@@ -203,3 +203,12 @@ def test_fabric_s_wrapper():
     tempered = fabric.setup(tstar.temper(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4)), 2.0))
     tempered.train()(torch.randn(8, 6))
     assert isinstance(tstar.fold(tempered.eval())[1], nn.Linear)
+
+
+def test_the_advice_refuses_the_same_tasks():
+    with pytest.raises(TstarError, match="multi-label"):
+        tstar.recommend(Wrapped("multi_label_classification"))
+    with pytest.raises(TstarError, match="BCEWithLogitsLoss"):
+        tstar.recommend(
+            nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 14)), loss=nn.BCEWithLogitsLoss()
+        )

@@ -38,7 +38,9 @@ def test_the_advice_to_leave_the_model_leaves_it_and_folds_to_itself():
     model = network()
     x = torch.randn(3, 6)
     left = tstar.temper(model, Advice(leave=True))
-    assert left is model
+    assert left is not model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert tstar.temper(model, Advice(leave=True, optimizer=optimizer)) is model
     assert torch.equal(tstar.fold(left.eval())(x), model(x))
     with pytest.raises(TstarError, match="tempered head"):
         tstar.fold(network())

@@ -80,8 +80,7 @@ def temper(
     """
     refuse_wrapper(model)
     if getattr(temperature, "leave", False):
-        model.left_plain = True  # type: ignore[assignment]
-        return model
+        return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
     _refuse_tempered(model)
     told = getattr(temperature, "head", None) if head is None else head
     heads = resolve_heads(model, told, example_input)
@@ -159,6 +158,15 @@ def _refuse_tempered(model: nn.Module) -> None:
             f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
             "use its set_temperature(T) to change T, or tstar.untemper(model) first."
         )
+
+
+def _left(model: nn.Module, optimizer: Any, inplace: bool | None) -> nn.Module:
+    """The model as it is, with a mark that lets :func:`fold` give it back; its optimizer goes on training it."""
+    live = live_optimizer(optimizer)
+    if not (inplace or (live is not None and trains(live, list(model.parameters())))):
+        model = _copy(model)
+    model.left_plain = True  # type: ignore[assignment]
+    return model
 
 
 def _live_optimizer(given: Any, advice: Any, heads: Sequence[Head], inplace: bool | None) -> Any:
