@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tstar.surgery.schedule import Schedule
     from tstar.surgery.speed import Speeds, speeds
     from tstar.surgery.tempering import fold, temper, untemper
+    from tstar.surgery.watching import watch
 
 _LAZY = {
     "Csg": "difficulty",
@@ -54,6 +55,7 @@ _LAZY = {
     "speeds": "surgery.speed",
     "temper": "surgery.tempering",
     "untemper": "surgery.tempering",
+    "watch": "surgery.watching",
 }
 _SUBPACKAGES = ("data", "methods", "models", "paper")
 
@@ -89,6 +91,7 @@ __all__ = [
     "temper",
     "temperature",
     "untemper",
+    "watch",
 ]
 
 

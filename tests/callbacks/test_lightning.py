@@ -58,3 +58,15 @@ def test_a_resumed_run_goes_on_at_its_temperature(tmp_path):
 def test_an_unknown_interval_is_refused():
     with pytest.raises(tstar.TstarError, match="interval"):
         callback("hour")
+
+
+def test_the_monitor_warns_of_a_norm_that_sees_nothing():
+    from tstar.callbacks.lightning import WatchCallback
+
+    class Frozen(WatchCallback):
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+            pl_module.model.norm.eval()
+
+    assert len(fit(WatchCallback(), 1)) == 3
+    with pytest.warns(tstar.TstarWarning, match="seen no batch"):
+        fit(Frozen(), 1)

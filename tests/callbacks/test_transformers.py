@@ -45,3 +45,21 @@ def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
     trainer = hf.Trainer(model, arguments, train_dataset=rows, callbacks=[schedule])
     trainer.train()
     assert model.seen == expected
+
+
+def test_the_monitor_logs_and_warns(tmp_path):
+    from tstar.callbacks.transformers import WatchCallback
+
+    model = tstar.temper(Model(), 9.0, head="out")
+    rows = [{"x": torch.randn(4), "labels": i % 3} for i in range(12)]
+    arguments = hf.TrainingArguments(
+        str(tmp_path), num_train_epochs=2, per_device_train_batch_size=1, use_cpu=True, save_strategy="no",
+        report_to="none", disable_tqdm=True, logging_steps=1, learning_rate=0.1, dataloader_pin_memory=False,
+    )  # fmt: skip
+    monitor = WatchCallback()
+    trainer = hf.Trainer(model, arguments, train_dataset=rows, callbacks=[monitor])
+    with pytest.warns(tstar.TstarWarning, match="seen no batch"):
+        trainer.train()
+    logs = {}
+    monitor.on_log(None, None, None, logs=logs)
+    assert logs["moved/out"] > 0

@@ -1,4 +1,4 @@
-"""A temperature schedule in a Lightning trainer."""
+"""A temperature schedule, and a monitor, in a Lightning trainer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
 from tstar.surgery.schedule import Schedule
+from tstar.surgery.watching import Watch, watch
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
@@ -47,3 +48,23 @@ class TemperatureCallback(Callback):
     def _set(self, step: int, pl_module: Any) -> None:
         self.schedule.go_to(step)
         pl_module.log("temperature", self.schedule.temperature)
+
+
+class WatchCallback(Callback):
+    """Looks at the tempered heads after each epoch: :func:`tstar.watch`. Problems are warnings, numbers are logged.
+
+    Trainer(callbacks=[WatchCallback()])
+    """
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        self.schedule = schedule
+        self._look: Watch | None = None
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self._look = watch(pl_module, schedule=self.schedule)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        assert self._look is not None
+        for sight in self._look():
+            pl_module.log(f"moved/{sight.head}", sight.moved)
+            pl_module.log(f"temperature/{sight.head}", sight.temperature)

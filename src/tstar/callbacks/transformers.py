@@ -1,4 +1,4 @@
-"""A temperature schedule in the transformers ``Trainer``."""
+"""A temperature schedule, and a monitor, in the transformers ``Trainer``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tstar.errors import require, unknown
 from tstar.surgery.finding import unwrap
 from tstar.surgery.schedule import Schedule
+from tstar.surgery.watching import Watch, watch
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -47,3 +48,28 @@ class TemperatureCallback(TrainerCallback):
         logs = kwargs.get("logs")
         if logs is not None:
             logs["temperature"] = self.schedule.temperature
+
+
+class WatchCallback(TrainerCallback):
+    """Looks at the tempered heads after each epoch: :func:`tstar.watch`. Problems are warnings, numbers are logged.
+
+    Trainer(model, callbacks=[WatchCallback()])
+    """
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        self.schedule = schedule
+        self._look: Watch | None = None
+        self._seen: dict[str, float] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._look = watch(unwrap(kwargs["model"]), schedule=self.schedule)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        assert self._look is not None
+        for sight in self._look():
+            self._seen |= {f"moved/{sight.head}": sight.moved}
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs = kwargs.get("logs")
+        if logs is not None:
+            logs |= self._seen

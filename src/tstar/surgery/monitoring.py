@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor
@@ -13,15 +14,14 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tstar.errors import TstarError, TstarWarning
 from tstar.surgery.head import TemperedHead
 
-_awaiting: WeakSet[TemperedHead] = WeakSet()
-_stepped: WeakSet[Any] = WeakSet()
-_reached: set[int] = set()
+# The heads whose first steps are awaited, each with the optimizers that have stepped since.
+_awaiting: WeakKeyDictionary[TemperedHead, WeakSet[Any]] = WeakKeyDictionary()
 _hooks: list[Any] = []
 
 
 def expect_update(head: TemperedHead) -> None:
     """From now on, until the optimizers have stepped: warn if they do not reach the head's parameters."""
-    _awaiting.add(head)
+    _awaiting[head] = WeakSet()
     if not _hooks:
         _hooks.append(register_optimizer_step_post_hook(_after_step))
 
@@ -30,18 +30,16 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     """All optimizers of a loop have stepped once when one of them steps again: what none of them holds is missed."""
     if torch.compiler.is_compiling():
         return
-    params = [p for group in optimizer.param_groups for p in group["params"]]
-    idle = all(p.grad is None for p in params)
-    again = optimizer in _stepped
-    _stepped.add(optimizer)
-    _reached.update(map(id, params))
-    for head in list(_awaiting):
+    idle = all(p.grad is None for group in optimizer.param_groups for p in group["params"])
+    for head, stepped in list(_awaiting.items()):
+        again = optimizer in stepped
+        stepped.add(optimizer)
         if any(p.grad is not None for p in head.parameters()) and (idle or again):
-            _awaiting.discard(head)
+            del _awaiting[head]
             head.stepped = True
-            _warn_of_missed(head)
+            _warn_of_missed(head, stepped)
         elif head.training and not idle and _frozen_but_run(head):
-            _awaiting.discard(head)
+            del _awaiting[head]
             warnings.warn(
                 "The output layer was frozen after it was tempered, so that T has no effect on it, and an adapter saves "
                 "neither it nor the norm's statistics. With PEFT, name it in modules_to_save or set the task type.",
@@ -50,8 +48,6 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             )
     if not _awaiting:
         _hooks.pop().remove()
-        _stepped.clear()
-        _reached.clear()
 
 
 def _frozen_but_run(head: TemperedHead) -> bool:
@@ -60,16 +56,17 @@ def _frozen_but_run(head: TemperedHead) -> bool:
     return frozen and isinstance(seen, Tensor) and not seen.is_meta and int(seen) > 0
 
 
-def _warn_of_missed(head: TemperedHead) -> None:
+def _warn_of_missed(head: TemperedHead, optimizers: Iterable[Any]) -> None:
+    held = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
     missed = [
         name
         for name, p in head.named_parameters()
-        if p.requires_grad and p.grad is not None and id(p) not in _reached
+        if p.requires_grad and p.grad is not None and id(p) not in held
     ]
     if missed:
         warnings.warn(
-            f"The optimizer does not train the tempered head ({', '.join(missed)}): it was built from the model before "
-            "tempering. Build it after tstar.temper, or pass it: tstar.temper(model, T, optimizer=optimizer).",
+            f"The optimizer does not train the tempered head ({', '.join(missed)}); was it built before tempering? "
+            "Build it after tstar.temper, or pass it: tstar.temper(model, T, optimizer=optimizer).",
             TstarWarning,
             stacklevel=4,
         )
