@@ -17,7 +17,7 @@ POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "t
 POSIX_NAMES = {"fork", "forkpty", "getuid", "geteuid", "killpg", "kill", "setsid", "SIGKILL"}
 # What is there elsewhere too, or is asked for only where it is: file, name.
 GUARDED = {
-    ("sweep/store.py", "kill"),
+    ("sweep/shared.py", "kill"),
     ("sweep/provenance.py", "/proc/cpuinfo"),
     ("data/fashion.py", "/usr/share/datasets/fashion-mnist"),
     ("data/streams.py", "fork"),  # elsewhere it reads in the calling process

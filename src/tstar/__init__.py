@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import tstar.methods as methods
     import tstar.models as models
     import tstar.paper as paper
+    import tstar.sweep as sweep
     from tstar.advice import Recommendation, recommend
     from tstar.checking.trial import check
     from tstar.difficulty import Csg, csg
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tstar.surgery.speed import Speeds, speeds
     from tstar.surgery.tempering import fold, temper, untemper
     from tstar.surgery.watching import watch
+    from tstar.sweep import run_study
 
 _LAZY = {
     "Csg": "difficulty",
@@ -52,12 +54,13 @@ _LAZY = {
     "param_groups": "surgery.reparametrization",
     "recalibrate": "surgery.recalibrating",
     "recommend": "advice",
+    "run_study": "sweep",
     "speeds": "surgery.speed",
     "temper": "surgery.tempering",
     "untemper": "surgery.tempering",
     "watch": "surgery.watching",
 }
-_SUBPACKAGES = ("data", "methods", "models", "paper")
+_SUBPACKAGES = ("data", "methods", "models", "paper", "sweep")
 
 __all__ = [
     "Coefficients",
@@ -87,7 +90,9 @@ __all__ = [
     "param_groups",
     "recalibrate",
     "recommend",
+    "run_study",
     "speeds",
+    "sweep",
     "temper",
     "temperature",
     "untemper",

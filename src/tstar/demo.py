@@ -14,6 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from tstar.data import DataSet
 
 TRAIN_IMAGES = 400
@@ -105,24 +107,25 @@ def train_one(cell: Cell) -> float:
     """Test accuracy in per cent of one run; a pure function of the cell."""
     import torch
 
-    from tstar.models import build
-    from tstar.surgery.tempering import temper
-    from tstar.training import Config, train
+    from tstar.methods import get
+    from tstar.training import Config
+    from tstar.training.running import run
 
     torch.set_num_threads(1)  # this process is ours alone: one of a pool, one thread each
     data = hard_digits()
-    model = build(
-        NETWORK, data.num_classes, num_features=cell.num_features, in_channels=1, seed=cell.seed
-    )
-    if cell.norm or cell.temperature != 1:
-        norm: Any = "batch" if cell.norm else None
-        temper(model, cell.temperature, head="classifier", norm=norm, inplace=True)
     config = Config(
         steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, padding=1, flip=False, rotation=0.0
     )
-    result = train(model, data, config, seed=cell.seed)
+    accuracy = run(
+        get("fixed", temperature=cell.temperature, norm="batch" if cell.norm else "none"),
+        lambda: _network(cell.num_features, cell.seed),
+        data,
+        config,
+        num_classes=data.num_classes,
+        seed=cell.seed,
+    ).result.test_accuracy
     # A run that diverges guesses: that is its accuracy.
-    return 100 / data.num_classes if result.test_accuracy is None else 100 * result.test_accuracy
+    return 100 / data.num_classes if accuracy is None else 100 * accuracy
 
 
 def run(
@@ -154,12 +157,17 @@ def run(
     return Demo(points, recommended, first.csg, tuple(n.message for n in first.notices))
 
 
+def _network(num_features: int, seed: int) -> nn.Module:
+    from tstar.models.fitting import fitting_model
+
+    return fitting_model(NETWORK, hard_digits(), num_features, seed)
+
+
 def _advise(num_features: int) -> Any:
     from tstar.advice import recommend
-    from tstar.models import build
 
     data = hard_digits()
-    model = build(NETWORK, data.num_classes, num_features=num_features, in_channels=1, seed=0)
+    model = _network(num_features, 0)
     return recommend(
         model, (data.x_train, data.y_train), optimizer=("sgd", LR), steps=STEPS, batch_size=BATCH
     )

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import tstar.checking.trial
+import tstar.training.running
 from tstar.checking.trial import check
 from tstar.data import load
 from tstar.data.task import as_task
@@ -32,14 +33,15 @@ def planted(monkeypatch):
     """Training replaced by a curve that is known: accuracy peaks at T = 8, noise by the seed."""
     seen = []
 
-    def train(model, task, config, *, seed):
+    def train(recipe, parts, config, *, seed, progress, checkpoint):
+        model = recipe.model
         heads = [m for m in model.modules() if isinstance(m, tstar.TemperedHead)]
         T = float(heads[0].temperature) if heads else None
         seen.append((T, seed, model[1].weight.detach().clone()))
         accuracy = 0.5 if T is None else 0.9 - 0.05 * abs(np.log2(T) - 3) + 0.001 * seed
         return Result("done", val_accuracy=accuracy, test_accuracy=accuracy - 0.01)
 
-    monkeypatch.setattr(tstar.checking.trial, "train", train)
+    monkeypatch.setattr(tstar.training.running, "train", train)
     return seen
 
 
@@ -93,10 +95,10 @@ def test_the_formula_knows_the_training_of_the_check(digits, planted):
     assert result.advice.temperature == pytest.approx(0.28 * (0.1 * result.steps * 16 / 10) ** 0.5)
 
 
-def test_diverged_trainings_count_as_nothing_right(digits, monkeypatch):
-    monkeypatch.setattr(tstar.checking.trial, "train", lambda *_, **__: Result("diverged"))
+def test_diverged_trainings_count_as_guesses(digits, monkeypatch):
+    monkeypatch.setattr(tstar.training.running, "train", lambda *_, **__: Result("diverged"))
     result = check(make_model, digits, temperatures=[1], seeds=2, config=QUICK)
-    assert (result.rows[1].test_accuracy, result.rows[1].diverged) == (0.0, 2)
+    assert (result.rows[1].test_accuracy, result.rows[1].diverged) == (pytest.approx(0.1), 2)
     assert "2 diverged" in str(result)
 
 

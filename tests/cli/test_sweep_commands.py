@@ -28,7 +28,7 @@ seeds = 2
 class Inline:
     """The local engine's interface without processes, so that the commands are tested quickly."""
 
-    def __init__(self, workers=None, device="auto"):
+    def __init__(self, workers=None, device="auto", gpus_per_run=None):
         self.slots, self.jobs = workers or 1, []
 
     def submit(self, job):
@@ -74,30 +74,32 @@ def test_a_sweep_from_dry_run_to_export(run):
     assert len(rows) == 4
     assert {row["temperature"] for row in rows} == {1.0, 2.0}
     assert isinstance(rows[0]["curves"]["val_accuracy"], list)
-    table = run("runs", "ls", "runs.db", "--where", "temperature=2").stdout
+    table = run("runs", "ls", "runs.db", "--where", "temperature == 2").stdout
     assert "2 runs: 2 done" in table
     key = rows[0]["key"]
     assert key[:8] in run("runs", "ls").stdout
-    shown = json.loads(run("runs", "show", key[:10], "--json").stdout)
+    shown = json.loads(run("runs", "show", "runs.db", key[:10], "--json").stdout)
     assert shown["key"] == key
-    assert "val_accuracy" in run("runs", "show", key).stdout
-    assert "4 runs" in run("runs", "export", "out.csv").stdout
+    assert "val_accuracy" in run("runs", "show", "runs.db", key).stdout
+    assert "4 runs" in run("runs", "export", "runs.db", "out.csv").stdout
     assert Path("out.csv").read_text().count("digits") >= 4
     assert "4 added" in run("runs", "merge", "runs.db", "--into", "all.db").stdout
 
 
-def test_a_dry_run_without_the_data_still_counts(run, tmp_path):
+def test_a_dry_run_without_the_data_counts_and_fails(run, tmp_path):
     Path("study.toml").write_text(STUDY.replace('"digits"', '"cifar10"'))
-    result = run("sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path))
-    assert "4 runs" in result.stdout
-    assert "no estimate" in result.stdout
-    assert "cifar10" in result.stdout
+    words = ["sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path)]
+    facts = json.loads(run(*words, "--json", code=1).stdout)
+    assert facts["runs"] == 4
+    assert "cifar10" in facts["problem"]
+    with pytest.raises(TstarError, match="cifar10"):
+        run(*words)
 
 
 def test_failed_runs_make_the_command_fail(run, monkeypatch):
     import tstar.sweep.execute as module
 
-    def broken(job, data):
+    def broken(job, spec, data):
         raise RuntimeError("boom")
 
     monkeypatch.setattr(module, "_execute", broken)
@@ -114,11 +116,11 @@ def test_failed_runs_make_the_command_fail(run, monkeypatch):
         (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
         (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
         (["runs", "ls", "none.db"], "does not exist"),
-        (["runs", "show", "abc", "--store", "none.db"], "does not exist"),
+        (["runs", "show", "none.db", "abc"], "does not exist"),
         (["runs", "ls", "--status", "finished"], "Unknown status"),
-        (["runs", "ls", "--where", "modle=mlp"], "did you mean 'model'"),
-        (["runs", "ls", "--where", "model"], "COLUMN=VALUE"),
-        (["runs", "ls", "--where", "lr=fast"], "must be a number"),
+        (["runs", "ls", "--where", "modle == 'mlp'"], "did you mean 'model'"),
+        (["runs", "ls", "--where", "model=mlp"], "must compare columns with values"),
+        (["runs", "ls", "--where", "__import__('os')"], "must compare columns with values"),
         (["runs", "merge", "none.db", "--into", "all.db"], "does not exist"),
         (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
         (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),

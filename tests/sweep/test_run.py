@@ -134,7 +134,7 @@ def test_a_diverging_run_is_a_result(path, inline):
 
 
 def test_a_failing_run_is_recorded_and_the_others_go_on(study, path, inline, monkeypatch):
-    import tstar.sweep.execute as module
+    import tstar.models.fitting as module
 
     bad = make_plan(study, None).specs[3]
     original = module.fitting_model

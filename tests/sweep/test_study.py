@@ -107,7 +107,7 @@ def test_seeds_is_short_for_a_range():
         ("epochs = 3", "epochs = [3, 4]", 4, "put it into [[grid]]"),
         ("num_features = [16, 32]", "num_feature = [16]", 9, "did you mean 'num_features'"),
         ("num_features = [16, 32]", "num_features = [16, 'a']", 9, "whole number, got 'a'"),
-        ("num_features = [16, 32]", "num_features = [0]", 9, "at least 1"),
+        ("num_features = [16, 32]", "num_features = [0]", 9, "from 1 to"),
         ("num_features = [16, 32]", "num_features = []", 9, "must not be an empty list"),
         ('norm = ["batch", "none"]', 'norm = ["btach"]', 10, "did you mean 'batch'"),
         ("temperature = [1, 2.5]", "temperature = [1, 0]", 11, "temperature must be positive"),
@@ -135,8 +135,8 @@ def test_errors_name_the_line(old, new, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it is empty"),
-        ("[training]\nepochs = 3", "it is empty"),
+        ("", "the grid is empty"),
+        ("[training]\nepochs = 3", "the grid is empty"),
         ("grid = 3", "must be tables"),
         ("[[grid]\n", "TOML"),
         ('[[grid]]\ndataset = "digits"\nmodel = "mlp"', "temperature or method must be given"),

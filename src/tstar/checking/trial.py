@@ -21,13 +21,14 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.data.task import Task, as_task
 from tstar.errors import TstarError
+from tstar.methods import get
 from tstar.numbers import whole
 from tstar.surgery.finding import resolve_head
-from tstar.surgery.tempering import temper
-from tstar.training import Config, train
+from tstar.training import Config
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
 from tstar.training.parts import make_parts
+from tstar.training.running import run
 from tstar.training.timing import FORWARD, step_seconds
 
 _LEAST_STEPS = 20
@@ -38,7 +39,7 @@ _MOST = 6  # temperatures of the grid that is made here
 class Row:
     """One temperature: its mean accuracies, their standard error over the seeds, and how many ran.
 
-    ``temperature`` is ``None`` for the model as it is (T = 1, no norm). Diverged runs count as 0.
+    ``temperature`` is ``None`` for the model as it is (T = 1, no norm). Diverged runs count as 1/K.
     """
 
     temperature: float | None
@@ -196,17 +197,30 @@ def check(
     grid = _around(advice.temperature) if given is None else given
     total = seeds * (len(grid) + 1)
 
+    chance = 1 / task.num_classes  # a run that diverges guesses
     results: dict[float | None, list[tuple[float, float, bool]]] = {T: [] for T in (None, *grid)}
-    for index in range(total):
-        seed, T = index // len(results), list(results)[index % len(results)]
-        progress(index, total, "plain" if T is None else f"T = {T:.3g}")
-        fresh = _make(make_model, seed)
-        if T is not None:
-            fresh = temper(fresh, T, head=advice.head.path)
-        result = train(fresh, task, config, seed=seed)  # type: ignore[arg-type]
-        results[T].append(
-            (result.val_accuracy or 0.0, result.test_accuracy or 0.0, result.status == "diverged")
-        )
+    for seed in range(seeds):
+        parts = make_parts(task, config, seed)  # type: ignore[arg-type]
+        for T, scores in results.items():
+            done = sum(map(len, results.values()))
+            progress(done, total, "plain" if T is None else f"T = {T:.3g}")
+            result = run(
+                get("default") if T is None else get("fixed", temperature=T, norm="batch"),
+                lambda seed=seed: _make(make_model, seed),  # type: ignore[misc]
+                parts,
+                config,
+                num_classes=task.num_classes,
+                seed=seed,
+                head=found.path,
+            ).result
+            val, test = result.val_accuracy, result.test_accuracy
+            scores.append(
+                (
+                    chance if val is None else val,
+                    chance if test is None else test,
+                    result.status == "diverged",
+                )
+            )
     progress(total, total, "")
     return Check(
         rows=tuple(_row(T, runs) for T, runs in results.items()),

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tstar.cli.app import RESEARCH, USE, app
+from tstar.errors import TstarError
+from tstar.text import printable
 
 if TYPE_CHECKING:
-    from tstar.sweep.estimate import Estimate
-    from tstar.sweep.plan import Plan
     from tstar.sweep.run import Tally
     from tstar.sweep.study import Study
 
@@ -23,32 +30,48 @@ runs = typer.Typer(
 )
 app.add_typer(runs, rich_help_panel=RESEARCH)
 
-StoreOption = Annotated[Path, typer.Option("--store", help="The SQLite file of results.")]
 StoreArgument = Annotated[Path, typer.Argument(help="The SQLite file of results.")]
 DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of the data sets; TSTAR_DATA by default.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Where = Annotated[
+    str | None, typer.Option(help="Runs for which this holds: 'model == \"vgg9\" and lr == 0.1'.")
+]
+OfStudy = Annotated[str | None, typer.Option("--study", help="Runs that this study asks for.")]
 _SHOWN = {
     **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
     **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
-    **{"val_accuracy": "val %", "test_accuracy": "test %", "seconds": "s"},
+    **{"val_accuracy": "val %", "test_accuracy": "test %", "seconds": "time", "finished": "ended"},
 }
+_TIMES = ("started", "heartbeat", "finished")
 
 
 @app.command(rich_help_panel=RESEARCH)
 def sweep(
     study: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
-    store: StoreOption = Path("runs.db"),
+    store: Annotated[Path, typer.Option(help="The SQLite file of results.")] = Path("runs.db"),
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once; one a GPU or core by default.")
+        int | None, typer.Option(min=1, help="Runs at once; one per GPU or core by default.")
     ] = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …; for the local engine.")] = "auto",
+    gpus_per_run: Annotated[
+        float | None, typer.Option(help="Share of a GPU for each run, such as 0.25.")
+    ] = None,
+    checkpoint: Annotated[
+        float | None,
+        typer.Option(help="Minutes between checkpoints, from which a killed run goes on."),
+    ] = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="tensorboard:FOLDER, mlflow:FOLDER or wandb:PROJECT; may be repeated."),
+    ] = None,
     data_root: DataRoot = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count and estimate; train nothing.")
+        bool,
+        typer.Option("--dry-run", help="Check every part, count and estimate; train nothing."),
     ] = False,
     max_runs: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
     as_json: AsJson = False,
@@ -59,33 +82,41 @@ def sweep(
     """
     from tstar.sweep import sweep as run
     from tstar.sweep.study import load_study
+    from tstar.sweep.writers import writer
 
     console = Console(stderr=True)
-    read = load_study(study)
     root = None if data_root is None else str(data_root)
     if dry_run:
-        _dry_run(read, store, root, workers, as_json)
+        _dry_run(load_study(study), store, root, workers, device, as_json)
         return
     from tstar.cli.progress import SweepProgress
 
-    with SweepProgress(console) as progress:
+    writers = [writer(*text.partition(":")[::2]) for text in log or []]
+
+    def on_run(row: Mapping[str, Any]) -> None:
+        for write in writers:
+            write(row)
+
+    with only_json(as_json), SweepProgress(console) as progress:
         try:
             tally = run(
-                read,
+                study,
                 store,
                 engine=engine,
                 workers=workers,
                 address=address,
                 data_root=root,
                 device=device,
+                gpus_per_run=gpus_per_run,
+                checkpoint=checkpoint,
                 update=progress.update,
-                say=console.print,
+                on_run=on_run,
+                say=lambda text: console.print(text, markup=False),
                 max_runs=max_runs,
             )
         except KeyboardInterrupt:
-            console.print(
-                f"Stopped. What is done is in {store}; the same command goes on from there."
-            )
+            text = f"Stopped. What is done is in {store}; the same command goes on from there."
+            console.print(text, markup=False)
             raise typer.Exit(130) from None
     if as_json:
         names = ("total", "before", "done", "diverged", "failed", "theirs", "retried")
@@ -96,54 +127,70 @@ def sweep(
         raise typer.Exit(1)
 
 
+@contextmanager
+def only_json(wanted: bool) -> Iterator[None]:
+    """Inside, whatever libraries and their processes print goes to the standard error."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def _summary(console: Console, tally: Tally, store: Path) -> None:
-    console.print(f"{tally} → {store}", highlight=False)
+    console.print(f"{tally} → {store}", highlight=False, markup=False)
     if tally.failed:
-        console.print(f"See why: tstar runs ls {store} --status failed", highlight=False)
+        text = f"See why: tstar runs ls {store} --status failed"
+        console.print(text, highlight=False, markup=False)
 
 
 def _dry_run(
-    study: Study, store: Path, root: str | None, workers: int | None, as_json: bool
+    study: Study, store: Path, root: str | None, workers: int | None, device: str, as_json: bool
 ) -> None:
-    """The number of runs, what is done, and what the rest will cost."""
+    """The number of runs, what is done, and what the rest will cost; any part that fails is an error."""
     from contextlib import ExitStack
 
-    from tstar.errors import TstarError
+    from tstar.cli.progress import duration
     from tstar.sweep.engine import LocalEngine
     from tstar.sweep.estimate import estimate
     from tstar.sweep.plan import make_plan
     from tstar.sweep.store import Store
 
-    plan: Plan | None = None
-    cost: Estimate | None = None
-    problem = ""
-    with ExitStack() as stack:
-        opened = stack.enter_context(Store(store)) if store.exists() else None
-        try:
+    console, facts = Console(highlight=False), dict[str, Any]()
+    slots = LocalEngine(workers, device).slots
+    try:
+        with ExitStack() as stack:
+            opened = stack.enter_context(Store(store)) if store.exists() else None
             plan = make_plan(study, opened, data_root=root, csg=False)
-            if plan.todo:
-                cost = estimate(plan, data_root=root)
-        except TstarError as error:
-            problem = str(error)
-    slots = workers or LocalEngine().slots
-    counts = plan.counts() if plan is not None else {}
-    facts: dict[str, Any] = {
+        cost = estimate(plan, data_root=root, device=device) if plan.todo else None
+    except TstarError as error:
+        facts = {"study": study.name, "runs": len(study), "problem": str(error)}
+        if as_json:
+            typer.echo(json.dumps(facts, indent=2))
+            raise typer.Exit(1) from error
+        console.print(f"{printable(study.name)}: {len(study)} runs", markup=False)
+        raise
+    counts = plan.counts()
+    facts = {
         "study": study.name,
-        "runs": len(plan.specs) if plan is not None else len(study),
+        "runs": len(plan.specs),
         "status": counts,
-        "to_do": len(plan.todo) if plan is not None else None,
+        "to_do": len(plan.todo),
         "workers": slots,
         "worker_seconds": None if cost is None else round(cost.seconds, 1),
         "wall_seconds": None if cost is None else round(cost.seconds / slots, 1),
-        "problem": problem or None,
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    from tstar.cli.progress import duration
-
-    console = Console(highlight=False)
-    console.print(f"[bold]{study.name}[/]: {facts['runs']} runs")
+    console.print(f"{printable(study.name)}: {facts['runs']} runs", markup=False)
     for state, count in sorted(counts.items()):
         console.print(f"  {count:>6} {state}")
     if cost is not None:
@@ -151,9 +198,6 @@ def _dry_run(
             f"  to do: {cost.runs} runs, about {duration(cost.seconds)} of one worker, "
             f"{duration(cost.seconds / slots)} with {slots} (probe of {cost.probed} of {cost.kinds} kinds)"
         )
-    if problem:
-        console.print("[yellow]no estimate[/]:", end=" ")
-        console.print(problem, markup=False, soft_wrap=True)
 
 
 @runs.command("ls")
@@ -162,31 +206,25 @@ def list_runs(
     status: Annotated[
         str | None, typer.Option(help="running, done, diverged or failed only.")
     ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(help="COLUMN=VALUE; may be given several times.")
-    ] = None,
+    where: Where = None,
+    study: OfStudy = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List the runs of a store.
+    """List the runs of a store, with the reason of each failure.
 
-    Example: tstar runs ls runs.db --status failed --where dataset=digits
+    Example: tstar runs ls runs.db --status failed --where 'dataset == "digits" and lr < 0.1'
     """
-    from tstar.errors import TstarError, unknown
+    from tstar.errors import unknown
+    from tstar.sweep.select import selector
     from tstar.sweep.store import COLUMNS, STATUSES, Store
 
     if status is not None and status not in STATUSES:
         raise unknown("status", status, STATUSES)
-    tests: dict[str, Any] = {} if status is None else {"status": status}
-    for item in where or []:
-        column, equals, value = item.partition("=")
-        if not equals:
-            raise TstarError(f"--where must be COLUMN=VALUE, got {item!r}.")
-        if column not in COLUMNS:
-            raise unknown("column", column, COLUMNS)
-        tests[column] = value if "TEXT" in COLUMNS[column] else _number(column, value)
+    chosen = selector(where, study)
     with Store(store) as opened:
-        rows = list(opened.rows(tests))
+        found = opened.rows({} if status is None else {"status": status})
+        rows = [row for row in found if chosen(row)]
     if as_json:
         typer.echo(json.dumps([_plain(row) for row in rows[:limit]], indent=2))
         return
@@ -195,14 +233,18 @@ def list_runs(
         numeric = "TEXT" not in COLUMNS[name]
         table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
     for row in rows[:limit]:
-        table.add_row(*(_cell(name, row[name]) for name in _SHOWN))
+        table.add_row(*(Text(_cell(name, row[name])) for name in _SHOWN))
     console = Console()
     if not console.is_terminal:
         console.width = 200  # for a file or a pipe nothing is cut off
     console.print(table)
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row["status"]] = counts.get(row["status"], 0) + 1
+    for row in rows[:limit]:
+        if row["status"] == "failed":
+            lines = (row["error"] or "no reason is known").strip().splitlines()
+            console.print(
+                f"{row['key'][:8]}: {printable(lines[-1])}", markup=False, highlight=False
+            )
+    counts = Counter(row["status"] for row in rows)
     shown = f", the first {limit} shown" if len(rows) > limit else ""
     states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
     console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
@@ -210,13 +252,13 @@ def list_runs(
 
 @runs.command("show")
 def show_run(
+    store: StoreArgument,
     key: Annotated[str, typer.Argument(help="The key of a run, or how it starts.")],
-    store: StoreOption = Path("runs.db"),
     as_json: AsJson = False,
 ) -> None:
     """Show everything about one run.
 
-    Example: tstar runs show 3f9a --store runs.db
+    Example: tstar runs show runs.db 3f9a
     """
     from tstar.sweep.store import Store
 
@@ -228,24 +270,27 @@ def show_run(
     console = Console(highlight=False)
     for name, value in row.items():
         if value is not None:
+            shown = _cell(name, value) if name in _TIMES else printable(value, lines=True)
             console.print(f"[bold]{name:>18}[/] ", end="")
-            console.print(str(value), markup=False, soft_wrap=True)
+            console.print(shown, markup=False, soft_wrap=True)
 
 
 @runs.command("export")
 def export_runs(
+    store: StoreArgument,
     output: Annotated[Path, typer.Argument(help="runs.parquet or runs.csv.")],
-    store: StoreOption = Path("runs.db"),
+    where: Where = None,
+    study: OfStudy = None,
 ) -> None:
     """Write the finished runs to one Parquet or CSV file.
 
-    Example: tstar runs export runs.parquet --store runs.db
+    Example: tstar runs export runs.db runs.parquet
     """
     from tstar.sweep.store import Store
     from tstar.sweep.transfer import export
 
     with Store(store) as opened:
-        count = export(opened, output)
+        count = export(opened, output, where=where, study=study)
     typer.echo(f"{count} runs → {output}")
 
 
@@ -296,7 +341,7 @@ def check(
     from tstar.checking.trial import check as run
     from tstar.cli.progress import check_progress
     from tstar.data import load
-    from tstar.sweep.execute import fitting_model
+    from tstar.models.fitting import fitting_model
     from tstar.training import Config
 
     loaded = load(data, root=data_root, size=size)
@@ -339,9 +384,10 @@ def _number(name: str, text: str) -> float:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its JSON columns opened."""
-    nested = ("curves", "extra", "versions", "options", "spec")
+    from tstar.sweep.store import OPENED
+
     return {
-        name: json.loads(value) if name in nested and value is not None else value
+        name: json.loads(value) if name in OPENED and value is not None else value
         for name, value in row.items()
     }
 
@@ -351,6 +397,15 @@ def _cell(name: str, value: object) -> str:
         return "–"
     if name == "key":
         return str(value)[:8]
+    if name in _TIMES and isinstance(value, int | float):
+        try:
+            return datetime.fromtimestamp(value).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+        except (OverflowError, OSError, ValueError):
+            return str(value)
+    if name == "seconds" and isinstance(value, int | float):
+        from tstar.cli.progress import duration
+
+        return duration(value)
     if name.endswith("accuracy") and isinstance(value, float):
         return f"{100 * value:.2f}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else printable(value)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tstar import methods as registry
 from tstar.comparing.statistics import Row, Run, summarise
 from tstar.errors import TstarError
-from tstar.methods.interface import Facts, Method
-from tstar.methods.searching import runs_of, search, searches
-from tstar.training import Config, Result, train
+from tstar.methods.calibration import reliability
+from tstar.methods.interface import Method
+from tstar.methods.searching import runs_of
+from tstar.models.fitting import fitting_model
+from tstar.surgery.finding import find_head
+from tstar.training import Config, predict
+from tstar.training.parts import make_parts
+from tstar.training.running import Trained, run
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from tstar.data import DataSet
-    from tstar.methods.calibration import Reliability
 
 OnRun = Callable[[Run], None]
 OnEpoch = Callable[[str, int, int, int], None]  # method, seed, epoch, epochs
@@ -31,12 +35,12 @@ class Comparison:
     baseline: str
 
     def rows(self) -> list[Row]:
-        """One row a method: mean, spread, n, cost, and the paired test against the baseline."""
+        """One row per method: mean, spread, n, cost, and the paired test against the baseline."""
         return summarise(self.runs, self.baseline)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Lineup:
     """What a comparison will do: the methods by the names they were asked for, seeds, trainings."""
 
     methods: dict[str, Method]
@@ -53,7 +57,7 @@ class Plan:
         return len(self.seeds) * (one_seed + teachers)
 
 
-def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "default") -> Plan:
+def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "default") -> Lineup:
     """Check the names and seeds of a comparison before anything is trained.
 
     The baseline is put first where it is not among the methods: without it there is no paired test.
@@ -68,11 +72,11 @@ def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "defa
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers or len(set(numbers)) < len(numbers):
         raise TstarError(f"seeds must be at least one seed, each once, got {seeds!r}.")
-    return Plan({name: registry.get(name) for name in wanted}, numbers, baseline)
+    return Lineup({name: registry.get(name) for name in wanted}, numbers, baseline)
 
 
 def cost(method: Method) -> int:
-    """A method's cost in training runs a seed: its search's runs, and its teacher."""
+    """A method's cost in training runs per seed: its search's runs, and its teacher."""
     return runs_of(method) + ("teacher" in method.needs)
 
 
@@ -123,10 +127,9 @@ def compare_methods(
     for seed in todo.seeds:
         bench.new_seed(seed)
         for name, method in todo.methods.items():
-            run = bench.run(name, method)
-            runs.append(run)
+            runs.append(bench.run(name, method))
             if on_run is not None:
-                on_run(run)
+                on_run(runs[-1])
     return Comparison(tuple(runs), todo.baseline)
 
 
@@ -138,7 +141,7 @@ def measure_csg(data: DataSet) -> float:
 
 
 class _Bench:
-    """What the runs of one comparison share; a teacher is trained once a seed."""
+    """What the runs of one comparison share; a teacher is trained once per seed."""
 
     def __init__(
         self,
@@ -153,25 +156,23 @@ class _Bench:
         self.data, self.model, self.num_features = data, model, num_features
         self.teacher_features, self.csg, self.config = teacher_features, csg, config
         self.on_epoch = on_epoch
-        self.width = _width(self._build(num_features, seed=0))
-        self.new_seed(0)
 
     def new_seed(self, seed: int) -> None:
-        self.seed = seed
+        self.seed, self.parts = seed, make_parts(self.data, self.config, seed)
         self._teacher: nn.Module | None = None
         self._teacher_failed = ""
 
     def run(self, name: str, method: Method) -> Run:
         """Train a method on the present seed; a failure is a run with its reason."""
-        trainings = cost(method)
         try:
-            if searches(method):
-                result, temperature = self._searched(name, method)
-            else:
-                result, temperature = self._trained(name, method), None
+            trained = self._train(name, method, self.num_features)
         except TstarError as error:
-            return Run(name, self.seed, "failed", trainings=trainings, error=str(error))
-        learned = result.extra.get("temperature", temperature)
+            return Run(name, self.seed, "failed", trainings=cost(method), error=str(error))
+        result = trained.result
+        logits = predict(
+            trained.model, trained.parts.x_test, prepare=trained.parts.ready, amp=self.config.amp
+        )
+        done = result.status == "done"
         return Run(
             name,
             self.seed,
@@ -180,98 +181,40 @@ class _Bench:
             val_accuracy=result.val_accuracy,
             nll=result.nll,
             ece=result.ece,
-            trainings=trainings,
+            trainings=cost(method),
             seconds=result.seconds,
-            temperature=learned,
-            error="" if result.status == "done" else "the loss became NaN or infinite",
-            reliability=result.extra.get("reliability"),
+            temperature=result.extra.get("temperature", trained.temperature),
+            error="" if done else "the loss became NaN or infinite",
+            reliability=reliability(logits, trained.parts.y_test) if done else None,
         )
 
-    def _searched(self, name: str, method: Method) -> tuple[Result, float]:
-        results: list[Result] = []
-
-        def score(candidate: Method) -> float | None:
-            results.append(self._trained(name, candidate))
-            return results[-1].val_accuracy  # None where it diverged
-
-        found = search(method, score, seed=self.seed)
-        best = results[found.trials.index(found.best)]
-        seconds = sum(result.seconds for result in results)
-        return replace(best, seconds=seconds), found.best.temperature
-
-    def _trained(self, name: str, method: Method) -> Result:
-        facts = Facts(
-            num_features=self.width,
+    def _train(self, name: str, method: Method, num_features: int | None) -> Trained:
+        tell, seed = self.on_epoch, self.seed
+        return run(
+            method,
+            lambda: fitting_model(self.model, self.data, num_features, seed),
+            self.parts,
+            self.config,
             num_classes=self.data.num_classes,
+            seed=seed,
             csg=self.csg,
-            epochs=self.config.epochs,
-            label_smoothing=self.config.label_smoothing,
-            teacher=self.teacher() if "teacher" in method.needs else None,
-            validation=self.validation() if "validation" in method.needs else None,
+            teacher=self.teacher,
+            progress=tell and (lambda epoch, epochs, record: tell(name, seed, epoch, epochs)),
         )
-        recipe = method.prepare(self._build(self.num_features, self.seed), facts)
-        result = train(
-            recipe, self.data, self.config, seed=self.seed, progress=self._progress(name)
-        )
-        if result.status != "done":
-            return result
-        return replace(
-            result, extra={**result.extra, "reliability": self._reliability(recipe.model)}
-        )
-
-    def _reliability(self, model: nn.Module) -> Reliability:
-        """The reliability diagram's data of a trained model, on the test set."""
-        from tstar.methods.calibration import reliability
-        from tstar.training.parts import make_parts
-        from tstar.training.scores import predict
-
-        parts = make_parts(self.data, self.config, self.seed)
-        logits = predict(model, parts.x_test, prepare=parts.ready, amp=self.config.amp)
-        return reliability(logits, parts.y_test)
 
     def teacher(self) -> nn.Module:
         """The same network, wider, trained at T = 1 on the same seed's training part."""
         if self._teacher_failed:
             raise TstarError(self._teacher_failed)
         if self._teacher is None:
-            features = self.teacher_features or 2 * self.width
-            model = self._build(features, self.seed)
-            result = train(
-                model, self.data, self.config, seed=self.seed, progress=self._progress("teacher")
-            )
-            if result.status != "done":
-                self._teacher_failed = (
-                    f"The teacher of seed {self.seed} must train, but it diverged."
-                )
+            width = self.teacher_features or 2 * self._width()
+            trained = self._train("teacher", registry.get("default"), width)
+            if trained.result.status != "done":
+                self._teacher_failed = f"The teacher of seed {self.seed} diverged."
                 raise TstarError(self._teacher_failed)
-            self._teacher = model.eval().requires_grad_(False)
+            self._teacher = trained.model.eval().requires_grad_(False)
         return self._teacher
 
-    def validation(self) -> tuple[Tensor, Tensor] | None:
-        """The held-out part, as the model sees it in training's own measurements."""
-        from tstar.training.parts import make_parts
-
-        return make_parts(self.data, self.config, self.seed).validation
-
-    def _build(self, num_features: int | None, seed: int) -> nn.Module:
-        from tstar.models import build
-
-        return build(
-            self.model,
-            self.data.num_classes,
-            num_features=num_features,
-            in_channels=self.data.in_channels,
-            seed=seed,
-        )
-
-    def _progress(self, name: str) -> Callable[[int, int, object], None] | None:
-        if self.on_epoch is None:
-            return None
-        tell, seed = self.on_epoch, self.seed
-        return lambda epoch, epochs, record: tell(name, seed, epoch, epochs)
-
-
-def _width(model: nn.Module) -> int:
-    from tstar.surgery.finding import find_head
-
-    return find_head(model).num_features
+    def _width(self) -> int:
+        model = fitting_model(self.model, self.data, self.num_features, self.seed)
+        return find_head(model, self.parts.ready(self.parts.x[:2]).cpu()).num_features

@@ -20,7 +20,8 @@ from tstar.errors import TstarError, unknown
 
 # A mirrored digit, letter or traffic sign is another one, or none. Matched at the name's start.
 NO_FLIP = ("digits", "gtsrb", "mnist", "emnist", "kmnist", "qmnist", "usps", "svhn")
-_STANDARDISE_CHUNK = 4096
+# Samples that are measured at once for the standardization: so many of up to 64×64 pixels, fewer of larger ones.
+_TOGETHER, _SMALL = 4096, 3 * 64 * 64
 
 
 @dataclass(frozen=True)
@@ -153,21 +154,27 @@ def augment_signals(
     return x
 
 
-def standardizer(x_train: Tensor, domain: Domain | None = None) -> Standardizer:
-    """The map (x − mean)/std with one mean and std a channel, measured on the training samples.
+def standardizer(x_train: Any, domain: Domain | None = None) -> Standardizer:
+    """The map (x − mean)/std with one mean and std per channel, measured on the training samples.
 
-    Images and signals are measured over samples and positions. Vectors have one mean and std a
+    ``x_train`` is a tensor, or anything that gives slices of one: it is read in parts of bounded size.
+    Images and signals are measured over samples and positions. Vectors have one mean and std per
     dimension; text (tf–idf, whose zeros mean something) is left as it is. A channel that does not
     vary is only centred.
     """
     if domain == "text":
         return Standardizer(torch.zeros(x_train.shape[1]), torch.ones(x_train.shape[1]))
-    positions = [d for d in range(x_train.ndim) if d != 1]
+    positions = [d for d in range(len(x_train.shape)) if d != 1]
+    spread = [1] * (len(x_train.shape) - 2)
+    values_each = math.prod(x_train.shape[1:])
+    together = (
+        _TOGETHER if values_each <= _SMALL else max(1, _TOGETHER * _SMALL // 8 // values_each)
+    )
     count, total = 0, torch.zeros(x_train.shape[1], dtype=torch.float64)
     squares = torch.zeros_like(total)
     shift = x_train[:1].double().mean(positions)  # near the mean: no cancellation in the squares
-    for part in torch.split(x_train, _STANDARDISE_CHUNK):
-        values = part.double() - shift.view(-1, *[1] * (x_train.ndim - 2))
+    for start in range(0, len(x_train), together):
+        values = x_train[start : start + together].double() - shift.view(-1, *spread)
         count += values.numel() // values.shape[1]
         total += values.sum(positions)
         squares += values.square().sum(positions)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tstar import own
 from tstar.data import cifar100
 from tstar.data.catalogue import CATALOGUE
 from tstar.data.dataset import DataSet
@@ -13,6 +14,7 @@ from tstar.data.files import read_npz
 from tstar.data.folders import read_folder
 from tstar.data.joining import join, split_names
 from tstar.data.text import DIMENSIONS, read_text, text_files, text_name
+from tstar.data.yours import from_function
 from tstar.errors import TstarError, unknown
 from tstar.numbers import whole
 
@@ -47,6 +49,9 @@ def load(
     Names joined by ``+`` are one task of all their classes (:func:`tstar.data.joining.join`):
     ``load("cifar100+tiny-imagenet", size=32)`` has 300 classes.
 
+    ``module:name`` or ``file.py:name`` is a function of your own (:mod:`tstar.own`), called as ``f(root, size)``,
+    that returns x_train, y_train, x_test and y_test, or a ``DataSet``.
+
     >>> load("digits")
     DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
     """
@@ -58,6 +63,9 @@ def load(
     entry = CATALOGUE.get(name.lower())
     if entry is not None:
         return entry.read(base, size, download)
+    reference = name if own.is_reference(name) else own.entry_points("tstar.data").get(name)
+    if reference is not None:
+        return from_function(reference, base, size)
     path = locate(name, base)
     if path is not None:
         return _read(path, size, text_features)

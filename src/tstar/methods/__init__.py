@@ -18,6 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tstar import own
 from tstar.errors import TstarError, unknown
 from tstar.lazy import lazy
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # name → module, class, and what the class is given
 _METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "default": ("default", "Default", {}),
+    "advised": ("advised", "Advised", {}),
     "sqrt-m": ("sqrt_m", "SqrtM", {}),
     "insert-ln": ("insert_ln", "InsertLN", {}),
     "label-smoothing": ("label_smoothing", "LabelSmoothing", {}),
@@ -80,9 +82,17 @@ def get(name: str, **options: Any) -> Method:
 
     Args:
         name: one of :func:`list`, with options after colons if any (``"kd:tau=2"``) and
-            ``+label-smoothing`` at the end if wanted.
+            ``+label-smoothing`` at the end if wanted; or one of your own, as ``module:name`` or
+            ``file.py:name`` (:mod:`tstar.own`).
         options: the method's own, by keyword.
     """
+    reference = name if own.is_reference(name) else None
+    if reference is None and name not in _METHODS:
+        reference = own.entry_points("tstar.methods").get(name)
+    if reference is not None:
+        from tstar.methods.yours import make
+
+        return make(reference, options)
     plain, smoothed, rest = name.partition(_SMOOTHED)
     if smoothed and rest:
         raise TstarError(f"{_SMOOTHED!r} must end a method's name, got {name!r}.")
@@ -133,7 +143,7 @@ def _value(text: str) -> bool | int | float | str:
 
 def _no_such_option(method: str, key: str, allowed: tuple[str, ...]) -> TstarError:
     if not allowed:
-        return TstarError(f"Method {method!r} must be given no options, got {key!r}.")
+        return TstarError(f"Method {method!r} takes no options, got {key!r}.")
     return unknown(f"option of method {method!r}", key, allowed)
 
 

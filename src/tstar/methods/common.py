@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tstar import own
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method, Recipe
 from tstar.numbers import share
@@ -23,9 +24,9 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 _VALUES = 512 * 3 * 32 * 32
 
 
-def measuring_batch(inputs: Tensor) -> int:
+def measuring_batch(inputs: Any) -> int:
     """How many samples to measure at once: 512, fewer where samples are large."""
-    return min(512, max(16, _VALUES // max(1, inputs[:1].numel())))
+    return min(512, max(16, _VALUES // max(1, int(inputs[:1].numel()))))
 
 
 class Plain:
@@ -38,12 +39,34 @@ class Plain:
 def cross_entropy(facts: Facts) -> Loss:
     r"""−Σ_k y'_k·log softmax(z)_k, the mean over the batch, with y' = (1 − ε)·y + ε/K.
 
-    Symbols: z the model's output (B, K), y one-hot targets, ε = ``facts.label_smoothing``.
+    Symbols: z the model's output (B, K), y one-hot targets, ε = ``facts.label_smoothing``. A loss of your own
+    (``facts.loss``) takes its place.
     """
     epsilon = share("label_smoothing", facts.label_smoothing)
+    if facts.loss != "cross-entropy":
+        if epsilon:
+            raise TstarError(
+                f"Label smoothing belongs to cross-entropy; leave it out for {facts.loss}."
+            )
+        return own_loss(facts.loss)
 
     def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         return F.cross_entropy(logits, targets, label_smoothing=epsilon)
+
+    return loss
+
+
+def own_loss(reference: str) -> Loss:
+    """A loss of your own, ``f(logits, targets)``."""
+    function = own.load(reference)
+
+    def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
+        value = own.call(reference, function, logits, targets)
+        if not isinstance(value, Tensor) or value.dim() or not value.requires_grad:
+            raise TstarError(
+                f"{reference} must return one number that depends on the logits, got {value!r}."
+            )
+        return value
 
     return loss
 

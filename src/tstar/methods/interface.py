@@ -23,11 +23,13 @@ class Facts:
         csg: the cumulative spectral gradient of the data set.
         epochs: how long training will take.
         label_smoothing: ε of the smoothed targets; every method combines with it.
+        loss: ``"cross-entropy"``, or the reference of one of your own (:mod:`tstar.own`).
         teacher: a trained model with the same classes, for distillation.
         validation: (inputs, targets) of the validation part, as the model sees them, for methods
             that look at it while they train (meta-kd).
         head: the output layer's path, where it cannot be found without help.
         inputs: one batch of training inputs, as the model sees them, for methods that measure the model.
+        training: the ``Config`` of the training, with its steps. scenario: ``"scratch"`` or ``"finetune"``.
     """
 
     num_features: int
@@ -35,10 +37,13 @@ class Facts:
     csg: float | None = None
     epochs: int = 1
     label_smoothing: float = 0.0
+    loss: str = "cross-entropy"
     teacher: nn.Module | None = None
     validation: tuple[Tensor, Tensor] | None = None
     head: str | None = None
     inputs: Tensor | None = None
+    training: Any = None
+    scenario: str = "scratch"
 
 
 @dataclass
@@ -48,10 +53,10 @@ class Recipe:
     Attributes:
         model: the (changed) model; its output is what accuracy and validation loss are computed on.
         loss: ``loss(logits, targets, inputs) -> scalar``, the mean over the batch.
-        extra: modules outside the model whose parameters the optimiser trains as well.
+        extra: modules outside the model whose parameters the optimizer trains as well.
         on_epoch: called before each epoch with its number (from 1) and their total; returns the
             factor on the scheduled learning rate of that epoch.
-        on_batch: called before each optimiser step as ``on_batch(model, inputs, targets, lr)``.
+        on_batch: called before each optimizer step as ``on_batch(model, inputs, targets, lr)``.
         finish: called once after training as ``finish(model, inputs, targets)`` with the validation
             part; returns numbers to record, and may change the model (temperature scaling).
         report: called after training; returns what the method learned (a temperature, say). Unlike

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from torch import nn
 
+from tstar import own
 from tstar.errors import TstarError, unknown
 from tstar.models.convnext import convnext4
 from tstar.models.layers import ChannelNorm, Network, conv1, global_pool, norm, own_random_numbers
@@ -31,6 +33,8 @@ _LAYER_NORMED: dict[str, Callable[..., nn.Module]] = {
     "mixer4": mixer4,
 }
 _LIBRARIES = ("torchvision", "timm", "transformers")
+# What a study chooses, and a network of your own must take where it is chosen.
+_CHOSEN = ("num_features", "trunk_features", "depth", "pretrained")
 
 
 Depth = dict[str, int]  # {"depth": n}, or empty for the network's own
@@ -96,6 +100,9 @@ def build(
     norm and activation) that widens to M, as MobileNet and EfficientNet have it; ``depth`` their number of blocks (per stage).
     ``pretrained`` loads the library's weights and makes a new output layer.
 
+    ``module:name`` or ``file.py:name`` is a network of your own (:mod:`tstar.own`): a function that is given
+    what it takes of ``num_classes``, ``in_channels``, ``num_features``, ``depth``, …
+
     >>> build("resnet10", 10, num_features=64, seed=0).classifier
     Linear(in_features=64, out_features=10, bias=True)
     """
@@ -114,7 +121,18 @@ def build(
 
             return zoo.build(library, rest, num_classes, num_features, in_channels, pretrained)
         if name not in OWN:
-            raise _unknown_network(name)
+            reference = (
+                name if own.is_reference(name) else own.entry_points("tstar.models").get(name)
+            )
+            if reference is None:
+                raise _unknown_network(name)
+            asked = {
+                **given,
+                "num_classes": num_classes,
+                "in_channels": in_channels,
+                "pretrained": pretrained,
+            }
+            return _yours(reference, asked)
         if pretrained:
             raise TstarError(
                 f"pretrained=True needs a network of a library, but got {name!r}, for which no "
@@ -125,8 +143,23 @@ def build(
         return OWN[name](in_channels, trunk_features or m, m, num_classes, deep)
 
 
+def _yours(reference: str, asked: dict[str, Any]) -> nn.Module:
+    """A network of your own: a function or class that is given what it takes of what is asked for."""
+    make = own.load(reference)
+    missing = [n for n, v in asked.items() if v and n in _CHOSEN and not own.takes(make, n)]
+    if missing:
+        raise TstarError(
+            f"{reference} takes no {missing[0]}; add it, or leave it out of the study."
+        )
+    model = own.call(reference, make, **{n: v for n, v in asked.items() if v is not None})
+    if not isinstance(model, nn.Module):
+        raise TstarError(f"{reference} must return a torch.nn.Module, got {type(model).__name__}.")
+    return model
+
+
 def _unknown_network(name: str) -> TstarError:
     error = unknown("network", name, OWN)
     return TstarError(
-        f"{error} Networks of libraries: {', '.join(f'{x}/NAME' for x in _LIBRARIES)}."
+        f"{error} Networks of libraries: {', '.join(f'{x}/NAME' for x in _LIBRARIES)}; "
+        "of your own: module:name or ./file.py:name."
     )

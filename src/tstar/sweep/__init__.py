@@ -4,12 +4,12 @@ The one call that does it all::
 
     tstar.sweep.sweep("study.toml", "runs.db", workers=2)
 
-``load_runs(path)`` gives the runs of a store, or of an export of one, as a pandas table.
+:func:`run_study` takes networks, data and methods of your own from Python. ``load_runs(path)`` gives the runs of a store, or of an export of one, as a pandas table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tstar.sweep.store import Store
     from tstar.sweep.study import Study, load_study, parse_study
     from tstar.sweep.transfer import export, load_runs, merge
+    from tstar.sweep.writers import writer
 
 _LAZY = {
     "Spec": "spec",
@@ -33,6 +34,7 @@ _LAZY = {
     "merge": "transfer",
     "parse_study": "study",
     "run_sweep": "run",
+    "writer": "writers",
 }
 __all__ = [
     "Spec",
@@ -44,8 +46,10 @@ __all__ = [
     "load_study",
     "merge",
     "parse_study",
+    "run_study",
     "run_sweep",
     "sweep",
+    "writer",
 ]
 
 
@@ -61,7 +65,10 @@ def sweep(
     address: str | None = None,
     data_root: str | None = None,
     device: str = "auto",
+    gpus_per_run: float | None = None,
+    checkpoint: float | None = None,
     update: Callable[[Tally], None] = lambda tally: None,
+    on_run: Callable[[Mapping[str, Any]], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
     max_runs: int | None = None,
 ) -> Tally:
@@ -71,32 +78,106 @@ def sweep(
         study: a study, or the path of its TOML file.
         store: the SQLite file of results; made if it does not exist.
         engine: ``"local"`` (processes of this machine) or ``"ray"``.
-        workers: runs at once; by default one a GPU, or one a core.
+        workers: runs at once; by default one per GPU, or one per core.
         address: of a Ray cluster.
         data_root: the folder below which data sets are found; ``TSTAR_DATA`` by default.
         device: of the local engine: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        gpus_per_run: a share of a GPU for each run, such as 0.25: four runs at once on each.
+        checkpoint: minutes between the checkpoints of a run, from which a killed one goes on; none by default.
         update: called with the tally as the sweep goes on. say: called with a line of text now and then.
+        on_run: called with each run that was stored, as a mapping of the store's columns
+            (:mod:`tstar.sweep.writers` has some for TensorBoard, MLflow and W&B).
         max_runs: stop after so many results.
     """
+    import shutil
+
     from tstar.errors import unknown
     from tstar.sweep.plan import make_plan
     from tstar.sweep.run import run_sweep
+    from tstar.sweep.shared import folder_of
     from tstar.sweep.store import Store
     from tstar.sweep.study import Study, load_study
 
+    _refuse_workers()
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ("local", "ray"))
     read = study if isinstance(study, Study) else load_study(study)
     with Store(store, create=True) as opened:
-        plan = make_plan(read, opened, data_root=data_root, say=say)
-        if engine == "ray":
-            from tstar.sweep.ray_engine import RayEngine
+        folder = folder_of(opened.path)
+        try:
+            plan = make_plan(read, opened, data_root=data_root, say=say, folder=str(folder))
+            chosen: Any
+            if engine == "ray":
+                from tstar.sweep.ray_engine import RayEngine
 
-            chosen: Any = RayEngine(workers, address)
-        else:
-            from tstar.sweep.engine import LocalEngine
+                chosen = RayEngine(workers, address, gpus=gpus_per_run)
+            else:
+                from tstar.sweep.engine import LocalEngine
 
-            chosen = LocalEngine(workers, device)
-        return run_sweep(
-            plan, opened, chosen, data_root=data_root, update=update, max_runs=max_runs
-        )
+                chosen = LocalEngine(workers, device, gpus_per_run)
+            return run_sweep(
+                plan,
+                opened,
+                chosen,
+                data_root=data_root,
+                folder=str(folder),
+                study=(read.name, read.hash),
+                update=update,
+                on_run=on_run,
+                max_runs=max_runs,
+                checkpoint=checkpoint,
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_study(
+    study: Study | str | Path | Mapping[str, Any],
+    store: str | Path,
+    *,
+    models: Mapping[str, Callable[..., Any]] | None = None,
+    data: Mapping[str, Any] | None = None,
+    methods: Mapping[str, Callable[..., Any]] | None = None,
+    **options: Any,
+) -> Tally:
+    """A study with parts of your own, from Python.
+
+    ::
+
+        def make(num_classes, in_channels, num_features=64): ...   # at the top level of your script
+
+        if __name__ == "__main__":
+            tstar.run_study(
+                {"training": {"epochs": 5}, "grid": {"dataset": "mine", "model": "mine", "temperature": [1, 4, 16]}},
+                store="runs.db",
+                models={"mine": make},
+                data={"mine": (x_train, y_train, x_test, y_test)},
+            )
+
+    Args:
+        study: a study, its TOML file, or the tables of one; in tables, own parts may be the functions themselves.
+        store: the SQLite file of results; made if it does not exist.
+        models: networks by the names that the study uses: functions that return an ``nn.Module``.
+        data: data sets by name: four arrays, a ``tstar.data.DataSet``, or functions that return them.
+        methods: methods by name: functions ``f(model, facts)`` that return a ``tstar.methods.Recipe``.
+        options: those of :func:`sweep`.
+    """
+    from tstar.sweep.given import read_given
+
+    _refuse_workers()
+    with read_given(study, Path(store), models or {}, data or {}, methods or {}) as read:
+        return sweep(read, store, **options)
+
+
+def _refuse_workers() -> None:
+    """A script without a ``__main__`` guard starts its sweep again in every worker that imports it."""
+    import multiprocessing
+    import os
+
+    from tstar import own
+    from tstar.sweep.engine import UNGUARDED, unguarded
+
+    if own.importing() is not None:
+        raise unguarded()
+    if multiprocessing.current_process().name == "tstar-worker":
+        os._exit(UNGUARDED)

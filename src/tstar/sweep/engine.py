@@ -1,6 +1,6 @@
 """Where runs take place: the small interface, and this machine's cores or GPUs.
 
-One process a slot, one thread a process: two threads on one small network gain nothing, two
+One process per slot, one thread per process: two threads on one small network gain nothing, two
 processes gain almost a factor of two. Workers are spawned, not forked, so that nothing of the
 caller's state leaks into a run, and they exit when their parent dies.
 """
@@ -18,7 +18,17 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
+from tstar.errors import TstarError
 from tstar.sweep.execute import Job, Outcome
+
+UNGUARDED = 78  # a worker's exit code where the script starts a sweep while it is imported
+
+
+def unguarded() -> TstarError:
+    return TstarError(
+        "Worker processes import the script that starts the sweep, so the call must be guarded: put it below "
+        "if __name__ == '__main__':"
+    )
 
 
 class Engine(Protocol):
@@ -40,12 +50,20 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs in processes of this machine; with GPUs, worker i uses GPU i mod their number."""
 
-    def __init__(self, workers: int | None = None, device: str = "auto") -> None:
-        gpus = _gpus() if device in ("auto", "cuda") else 0
-        self.slots = workers or (gpus if gpus else _cores())
+    def __init__(
+        self, workers: int | None = None, device: str = "auto", gpus_per_run: float | None = None
+    ) -> None:
+        gpus = _gpus() if device.startswith(("auto", "cuda")) else 0
+        if not gpus and (device.startswith("cuda") or gpus_per_run):
+            raise TstarError(f"No GPU was found, got device={device!r}; leave it out, or say cpu.")
+        share = gpus_per_run or 1.0
+        if not 0 < share <= 1:
+            raise TstarError(f"0 < gpus_per_run <= 1 must hold on one machine, but got {share!r}.")
+        own = "" if device in ("auto", "cuda") else device
+        self.slots = workers or (int(1 / share) * (1 if own else gpus) if gpus else _cores())
+        kind = "cpu" if device == "auto" else device
         self._devices = [
-            f"cuda:{index % gpus}" if gpus else ("cpu" if device in ("auto", "cuda") else device)
-            for index in range(self.slots)
+            own or (f"cuda:{index % gpus}" if gpus else kind) for index in range(self.slots)
         ]
         self._workers: list[_Worker | None] = [None] * self.slots
 
@@ -72,6 +90,8 @@ class LocalEngine:
                 worker.stop()
                 self._workers[self._workers.index(worker)] = None
                 code = worker.process.exitcode
+                if code == UNGUARDED:
+                    raise unguarded() from None
                 outcome = Outcome(
                     key,
                     "failed",

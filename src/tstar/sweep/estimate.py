@@ -9,7 +9,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from tstar.sweep.execute import DataKey, build_model, get_method, inputs_for, load_data
-from tstar.sweep.plan import Plan
+from tstar.sweep.plan import Todo
 from tstar.sweep.spec import Spec
 
 
@@ -37,13 +37,15 @@ def kind_of(spec: Spec) -> Kind:
     return Kind(spec.dataset, spec.size, spec.model, spec.num_features, spec.config.batch_size)
 
 
-def estimate(plan: Plan, *, data_root: str | None = None, budget: float = 20.0) -> Estimate:
+def estimate(
+    plan: Todo, *, data_root: str | None = None, budget: float = 20.0, device: str = "cpu"
+) -> Estimate:
     """Time a few steps of each kind of run that is missing, the most frequent first.
 
     When ``budget`` seconds are used up, the kinds that are left count as the mean of those timed
     with the same model (or of all).
     """
-    todo = plan.todo
+    todo = [spec.resolved(plan.places) for spec in plan.todo]
     kinds = Counter(kind_of(spec) for spec in todo)
     example = {kind_of(spec): spec for spec in reversed(todo)}
     per_step: dict[Kind, float] = {}
@@ -51,7 +53,7 @@ def estimate(plan: Plan, *, data_root: str | None = None, budget: float = 20.0) 
     for kind, _ in kinds.most_common():
         if per_step and time.perf_counter() - started > budget:
             break
-        per_step[kind] = probe(example[kind], data_root)
+        per_step[kind] = probe(example[kind], data_root, device)
     total = 0.0
     for spec in todo:
         kind = kind_of(spec)
@@ -82,8 +84,8 @@ def run_seconds(spec: Spec, per_step: float, data_root: str | None) -> float:
     return one * max(1, len(method.candidates), getattr(method, "points", 1))
 
 
-def probe(spec: Spec, data_root: str | None) -> float:
-    """Seconds a training step of this run on one thread of this machine."""
+def probe(spec: Spec, data_root: str | None, device: str = "cpu") -> float:
+    """Seconds per training step of this run on the device, or on one thread of this machine."""
     import torch
 
     from tstar.training.parts import make_parts
@@ -94,6 +96,7 @@ def probe(spec: Spec, data_root: str | None) -> float:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker does; restored below
     try:
-        return step_seconds(model, make_parts(data, spec.config, spec.seed), spec.config)
+        config = replace(spec.config, device=device)
+        return step_seconds(model, make_parts(data, config, spec.seed), config)
     finally:
         torch.set_num_threads(threads)

@@ -11,25 +11,37 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
-from tstar.sweep.spec import Spec, outside_root
+from tstar.sweep.spec import Places, Spec, outside_root
 
 if TYPE_CHECKING:
     from torch import nn
 
     from tstar.data import DataSet
-    from tstar.methods.interface import Facts, Method
-    from tstar.training import Result
+    from tstar.methods.interface import Method
+    from tstar.training.running import Trained
+
+_RESULTS = (
+    *("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece"),
+    *("epochs", "steps", "seconds", "images_per_second"),
+)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run and what it needs that is not part of its identity."""
+    """A run and what it needs that is not part of its identity.
+
+    ``places`` tells where the parts of your own are, ``shared`` the folder of data that workers share,
+    ``checkpoint`` the file and minutes of a run that can be continued.
+    """
 
     spec: Spec
     data_root: str | None = None
     csg: float | None = None
     teacher: bytes | None = field(default=None, repr=False)
     device: str = "cpu"
+    places: Places = field(default_factory=dict)
+    shared: str | None = None
+    checkpoint: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,98 +61,67 @@ class Outcome:
 def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
     """Do a run. Any exception becomes a failed run with its text; the process goes on."""
     try:
-        data = dataset or load_data(DataKey.of(job.spec), job.data_root)
-        if job.spec.data_checksum not in (None, checksum(data)):
+        spec = job.spec.resolved(job.places)
+        data = dataset or load_data(DataKey.of(spec), job.data_root, job.shared)
+        if spec.data_checksum not in (None, checksum(data)):
             raise TstarError(
-                f"The data of {job.spec.dataset!r} must be those that the sweep was started with, but "
-                "their checksum differs; start the sweep again."
+                f"The data of {job.spec.dataset!r} have changed since the sweep was started: their checksum "
+                "differs; start the sweep again."
             )
-        return _execute(job, inputs_for(job.spec, data, job.data_root))
+        if spec.source != source_of(job):
+            raise TstarError(
+                "The source of a part of your own has changed since the sweep was started; start it again."
+            )
+        return _execute(job, spec, inputs_for(spec, data, job.data_root))
     except Exception as error:
         text = str(error) if isinstance(error, TstarError) else traceback.format_exc()
         return Outcome(job.spec.key, "failed", {"error": text, "versions": versions(job.device)})
 
 
-def _execute(job: Job, data: DataSet) -> Outcome:
+def source_of(job: Job) -> str | None:
+    """The fingerprint of the run's own parts as they are now."""
+    if job.spec.source is None:
+        return None
+    from tstar.sweep.study import Parts
+
+    return Parts(Path(), job.places).source(job.spec.to_dict())
+
+
+def _execute(job: Job, spec: Spec, data: DataSet) -> Outcome:
+    import io
+
     import torch
 
-    from tstar.methods.searching import search, searches
+    from tstar.training.checkpoint import Checkpoint
+    from tstar.training.running import run
 
-    method = get_method(job.spec)
-    trainings = 1 + (job.teacher is not None)
-    if searches(method):
-        # Each candidate is a training run; the one that is best on validation data is the result.
-        runs: list[tuple[Result, dict[str, Any], nn.Module]] = []
-
-        def score(candidate: Method) -> float | None:
-            runs.append(_run(job, data, candidate))
-            return runs[-1][0].val_accuracy
-
-        found = search(method, score, seed=job.spec.seed)
-        result, values, model = runs[found.trials.index(found.best)]
-        values["seconds"] = sum(run[0].seconds for run in runs)
-        values["extra"] = {"trials": [[trial.temperature, trial.score] for trial in found.trials]}
-        trainings = found.runs
-    else:
-        result, values, model = _run(job, data, method)
-    values |= {"trainings": trainings, "versions": versions(job.device)}
+    trained = run(
+        get_method(spec),
+        lambda: build_model(spec, data, job.data_root),
+        data,
+        replace(spec.config, device=job.device),
+        num_classes=data.num_classes,
+        seed=spec.seed,
+        csg=job.csg,
+        scenario=spec.scenario,
+        teacher=None if job.teacher is None else lambda: _teacher(job, spec, data),
+        checkpoint=None if job.checkpoint is None else Checkpoint(*job.checkpoint),
+    )
+    result = trained.result
+    values = describe(job.spec, data, trained) | {name: getattr(result, name) for name in _RESULTS}
+    values |= {
+        "csg": job.csg,
+        "curves": dict(result.curves),
+        "extra": dict(result.extra) | _measured(trained.model),
+        "trainings": trained.trainings + (job.teacher is not None),
+        "versions": versions(job.device),
+    }
     weights = None
-    if job.spec.role == "teacher" and result.status == "done":
-        import io
-
+    if spec.role == "teacher" and result.status == "done":
         buffer = io.BytesIO()
-        torch.save(model.state_dict(), buffer)
+        torch.save(trained.model.state_dict(), buffer)
         weights = buffer.getvalue()
     return Outcome(job.spec.key, result.status, values, weights)
-
-
-def _run(job: Job, data: DataSet, method: Method) -> tuple[Result, dict[str, Any], nn.Module]:
-    """One training run of a method: the result, its columns, and the trained model."""
-    import torch
-
-    from tstar.methods.interface import Facts
-    from tstar.surgery.finding import find_head
-    from tstar.training import train
-    from tstar.training.loop import length
-    from tstar.training.parts import make_parts
-
-    spec, config = job.spec, replace(job.spec.config, device=job.device)
-    # A method's own layers may draw from the global generator: seeded here, restored afterwards.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
-        model = build_model(spec, data, job.data_root)
-        head = find_head(model, make_example(data))
-        parts = make_parts(data, config, spec.seed)
-        facts = Facts(
-            num_features=head.num_features,
-            num_classes=data.num_classes,
-            csg=job.csg,
-            epochs=length(len(parts.y), config)[1],
-            label_smoothing=config.label_smoothing,
-            teacher=_teacher(job, data),
-            validation=parts.validation if "validation" in method.needs else None,
-            head=head.path,
-            inputs=parts.ready(parts.x[: config.batch_size]),
-        )
-        recipe = method.prepare(model, facts)
-    values = describe(spec, data, facts, recipe.model)
-    values["csg"] = job.csg
-    result = train(recipe, data, config, seed=spec.seed)
-    for name in (
-        *(
-            "val_accuracy",
-            "test_accuracy",
-            "train_accuracy",
-            "train_loss",
-            "val_loss",
-            "nll",
-            "ece",
-        ),
-        *("epochs", "steps", "seconds", "images_per_second"),
-    ):
-        values[name] = getattr(result, name)
-    values |= {"curves": dict(result.curves), "extra": dict(result.extra) | _measured(recipe.model)}
-    return result, values, recipe.model
 
 
 def _measured(model: nn.Module) -> dict[str, float]:
@@ -151,11 +132,10 @@ def _measured(model: nn.Module) -> dict[str, float]:
     return {"backbone_factor": float(heads[0].backbone)} if heads else {}  # type: ignore[arg-type]
 
 
-def describe(spec: Spec, data: DataSet, facts: Facts, model: nn.Module) -> dict[str, Any]:
+def describe(spec: Spec, data: DataSet, trained: Trained) -> dict[str, Any]:
     """The columns that only the model and the data can tell: K, M, and T and norm as trained."""
-    from tstar.surgery.finding import tempered_heads
-
-    heads = list(tempered_heads(model).values())
+    facts = trained.facts
+    temperature, norm = trained.head or (None, False)
     plain = spec.method in ("default", "label-smoothing")
     return {
         # The data set's, however the model takes it; csg and checksum are of its vectors too.
@@ -164,9 +144,8 @@ def describe(spec: Spec, data: DataSet, facts: Facts, model: nn.Module) -> dict[
         "num_classes": facts.num_classes,
         "num_features": facts.num_features,
         # Exactly as asked: the buffer is in single precision.
-        "temperature": spec.temperature
-        or (float(heads[0].temperature) if heads else (1.0 if plain else None)),
-        "norm": spec.norm or ("batch" if heads and heads[0].norm is not None else "none"),
+        "temperature": spec.temperature or (1.0 if plain else temperature),
+        "norm": spec.norm or ("batch" if norm else "none"),
         "teacher": spec.teacher().key if facts.teacher is not None else None,
     }
 
@@ -184,6 +163,8 @@ def get_method(spec: Spec) -> Method:
 
 def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
     """The model of a spec, initialised from its seed or from the weights that it names."""
+    from tstar.models.fitting import fitting_model
+
     pretrained = spec.weights == "default"
     name = f"transformers/{source}" if (source := model_source(spec.model, root)) else spec.model
     model = fitting_model(
@@ -198,40 +179,6 @@ def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
     if spec.weights not in (None, "default"):
         load_weights(model, _root(root) / str(spec.weights))
     return model
-
-
-def fitting_model(
-    name: str,
-    data: DataSet,
-    num_features: int | None,
-    seed: int | None,
-    *,
-    pretrained: bool = False,
-    trunk_features: int | None = None,
-    depth: int | None = None,
-) -> nn.Module:
-    """A model by name, with the inputs and outputs that a data set needs.
-
-    ``mlp`` takes images and signals as well: they are flattened first.
-    """
-    from collections import OrderedDict
-
-    from torch import nn
-
-    from tstar.models import build
-
-    flat = name == "mlp" and data.x_train.dim() > 2
-    model = build(
-        name,
-        data.num_classes,
-        num_features=num_features,
-        in_channels=data.x_train[0].numel() if flat else data.in_channels,
-        seed=seed,
-        pretrained=pretrained,
-        trunk_features=trunk_features,
-        depth=depth,
-    )
-    return nn.Sequential(OrderedDict(flatten=nn.Flatten(), mlp=model)) if flat else model
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -264,10 +211,9 @@ def make_example(data: DataSet) -> Any:
     return first if data.domain == "tokens" else first.float()
 
 
-def _teacher(job: Job, data: DataSet) -> nn.Module | None:
+def _teacher(job: Job, run: Spec, data: DataSet) -> nn.Module:
     """The trained teacher of a run that has one."""
-    if job.teacher is None:
-        return None
+    assert job.teacher is not None
     import io
 
     import torch
@@ -275,7 +221,7 @@ def _teacher(job: Job, data: DataSet) -> nn.Module | None:
     from tstar.methods.interface import Facts
     from tstar.surgery.finding import find_head
 
-    spec = job.spec.teacher()
+    spec = run.teacher()
     model = build_model(spec, data, job.data_root)
     head = find_head(model, make_example(data))
     facts = Facts(head.num_features, data.num_classes, head=head.path)
@@ -300,15 +246,24 @@ class DataKey(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def load_data(key: DataKey, root: str | None) -> DataSet:
-    """A data set by name or path below the root, and what is drawn from it; the last two stay in memory."""
-    if key.classes is None and key.train_samples is None and not key.label_noise:
-        from tstar import data
+def load_data(key: DataKey, root: str | None, folder: str | None = None) -> DataSet:
+    """A data set by name or path below the root, and what is drawn from it; the last two stay in memory.
 
+    Where ``folder`` has the set, its arrays are mapped from there and shared with other workers.
+    """
+    from tstar import data, own
+    from tstar.sweep import shared
+
+    if key.classes is None and key.train_samples is None and not key.label_noise:
+        if folder and shared.is_shared(place := shared.place(folder, key.dataset, key.size)):
+            return shared.load(place)
+        if shared.is_shared(key.dataset):
+            return shared.load(key.dataset)
         for one in key.dataset.split("+"):
-            _below_root("dataset", one)
+            if not own.is_reference(one):
+                _below_root("dataset", one)
         return data.load(key.dataset, root=root, size=key.size)
-    whole = load_data(DataKey(key.dataset, key.size), root)
+    whole = load_data(DataKey(key.dataset, key.size), root, folder)
     return draw(whole, key.classes, key.train_samples, key.label_noise, key.data_seed)
 
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tstar.errors import TstarError
-from tstar.sweep.execute import DataKey, build_model, checksum, get_method, load_data
-from tstar.sweep.spec import Spec
+from tstar.sweep import shared
+from tstar.sweep.execute import (
+    DataKey,
+    Job,
+    build_model,
+    checksum,
+    execute,
+    get_method,
+    load_data,
+)
+from tstar.sweep.spec import OWN, Places, Spec
 from tstar.sweep.store import FINAL, Store
 from tstar.sweep.study import Study
 
+if TYPE_CHECKING:
+    from tstar.data import DataSet
+
 
 @dataclass(frozen=True)
-class Plan:
+class Todo:
     """The runs of a study with everything known that can be known before they start.
 
     ``specs`` are in the order in which they are tried, teachers first; ``csg`` is by data checksum;
@@ -25,6 +38,7 @@ class Plan:
     csg: dict[str, float]
     teacher_of: dict[str, str]
     status: dict[str, str]
+    places: Places = field(default_factory=dict)
 
     @property
     def todo(self) -> list[Spec]:
@@ -42,24 +56,32 @@ def make_plan(
     data_root: str | None = None,
     say: Callable[[str], None] = lambda text: None,
     csg: bool | None = None,
-) -> Plan:
+    folder: str | None = None,
+) -> Todo:
     """Read the data once each, check every name, and compare with the store.
 
-    ``csg=False`` leaves out the computation of csg (a dry run needs none).
+    ``csg=False`` leaves out the computation of csg (a dry run needs none). Large data sets are written to the
+    ``folder``, from which the workers map them.
     """
+    load_data.cache_clear()  # files and functions may have changed since the last sweep of this process
     specs: dict[str, Spec] = {}
     teacher_of: dict[str, str] = {}
     known: dict[str, float] = {}
     place = {spec.key: index for index, spec in enumerate(study.specs)}
     turn: dict[str, int] = {}
     sources = sorted({DataKey.of(s) for s in study.specs}, key=str)
-    needs = {(s.method, s.options): get_method(s).needs for s in study.specs}
+    known_methods = {(s.method, s.options): s.resolved(study.places) for s in study.specs}
+    needs = {named: get_method(s).needs for named, s in known_methods.items()}
     for source in sources:
         mine = [s for s in study.specs if DataKey.of(s) == source]
-        data = load_data(source, data_root)
+        found = DataKey.of(mine[0].resolved(study.places))
+        data = load_data(found, data_root, folder)
         digest = checksum(data)
+        if folder is not None:
+            _share(found, data_root, folder)
+        unknown = [s for s in mine if s.csg is None]
         wanted = (study.csg if csg is None else csg) or (
-            csg is None and any("csg" in needs[s.method, s.options] for s in mine)
+            csg is None and any("csg" in needs[s.method, s.options] for s in unknown)
         )
         if wanted:
             stored = store.known_csg(digest) if store is not None else None
@@ -72,7 +94,9 @@ def make_plan(
         # A wrong name or width is said now, not by every run.
         networks = {(s.model, s.num_features, s.trunk_features, s.depth): s for s in mine}
         for asked in networks.values():
-            build_model(replace(asked, weights=None, scenario="scratch"), data, data_root)
+            scratch = replace(asked.resolved(study.places), weights=None, scenario="scratch")
+            build_model(scratch, data, data_root)
+        _rehearse([s for s in mine if s.source is not None], data, data_root, study.places)
         for spec in mine:
             need = needs[spec.method, spec.options]
             position = place[spec.key]
@@ -95,7 +119,41 @@ def make_plan(
             lost = spec.role == "teacher" and not store.weights_path(spec.key).exists()
             if lost and status.get(spec.key) == "done":
                 status[spec.key] = "missing"
-    return Plan(tuple(ordered), known, teacher_of, status)
+    return Todo(tuple(ordered), known, teacher_of, status, study.places)
+
+
+def _share(key: DataKey, root: str | None, folder: str) -> None:
+    """Write a whole set once for all workers; the parts drawn from it are drawn by each."""
+    place = shared.place(folder, key.dataset, key.size)
+    if shared.is_shared(place) or shared.is_shared(key.dataset):
+        return
+    whole = load_data(DataKey(key.dataset, key.size), root, folder)
+    if shared.worthwhile(whole):
+        shared.save(whole, place)
+        load_data.cache_clear()  # from here on this process maps it as well
+
+
+def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
+    """One step with each combination of parts of your own, so that a broken one is told before any run."""
+    kinds = {tuple(_part(spec, name) for name in OWN): spec for spec in reversed(specs)}
+    for spec in kinds.values():
+        if "teacher" in get_method(spec.resolved(places)).needs:
+            continue  # its teacher is not trained yet
+        config = replace(
+            spec.config, steps=1, batch_size=min(32, spec.config.batch_size), compile=False
+        )
+        fewest = max(data.num_classes, min(4 * config.batch_size, len(data.y_train)))
+        small = data.subset(
+            train=min(2 * fewest, len(data.y_train)), test=min(64, len(data.y_test))
+        )
+        trial = replace(spec, config=config, data_checksum=None)
+        outcome = execute(Job(trial, root, spec.csg or 1.0, places=places), small)
+        if outcome.status == "failed":
+            raise TstarError(f"A trial step of the run {spec} failed: {outcome.values['error']}")
+
+
+def _part(spec: Spec, name: str) -> object:
+    return getattr(spec, name) if hasattr(spec, name) else getattr(spec.config, name)
 
 
 def _check(spec: Spec, needs: frozenset[str]) -> None:

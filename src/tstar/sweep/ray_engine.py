@@ -1,27 +1,35 @@
 """Runs on a Ray cluster, or on a Ray instance that is started here.
 
 Ray places the tasks, moves the data and starts lost workers again; the results come back to the
-one process that owns the store.
+one process that owns the store. A cluster that cannot be reached, or no longer, is an error within half a minute.
 """
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import require
+from tstar.errors import TstarError, require
 from tstar.sweep.execute import DataKey, Job, Outcome, execute, load_data
 
 if TYPE_CHECKING:
     from tstar.data import DataSet
 
+_PATIENCE = 20.0  # seconds without an answer after which the cluster is gone
+_LOOK = 5.0  # seconds between two looks whether it is there
+
 
 class RayEngine:
-    """One CPU (or one GPU, or a share of one) a run.
+    """One CPU (or one GPU, or a share of one) per run.
 
     Args:
         workers: runs at once; as many as the cluster has CPUs (GPUs) by default.
         address: of a running cluster; without it Ray starts here.
-        gpus: GPUs a run, such as 0.25; 0 trains on the CPU. By default 1 where the cluster has any.
+        gpus: GPUs per run, such as 0.25; 0 trains on the CPU. By default 1 where the cluster has any.
         retries: how often Ray itself repeats a run whose worker died.
     """
 
@@ -36,12 +44,19 @@ class RayEngine:
         self._ray: Any = require("ray", "ray")
         self._owner = not self._ray.is_initialized()
         if self._owner:
-            here: dict[str, Any] = (
-                {} if address else {"num_cpus": workers, "include_dashboard": False}
+            self._start(workers, address)
+        self._gcs = str(self._ray.get_runtime_context().gcs_address)
+        if not self._owner and address not in (None, "auto", self._gcs):
+            raise TstarError(
+                f"Ray is already connected to {self._gcs} in this process, got the address {address!r}; call "
+                "ray.shutdown() first, or leave the address out."
             )
-            self._ray.init(address=address, log_to_driver=False, logging_level="error", **here)
         resources = self._ray.cluster_resources()
         share = gpus if gpus is not None else float(resources.get("GPU", 0) > 0)
+        if share and not resources.get("GPU", 0):
+            raise TstarError(
+                f"The Ray cluster has no GPU, got {share:g} GPUs per run; leave it out."
+            )
         per_run = {"num_gpus": share} if share else {"num_cpus": 1}
         room = resources.get("GPU", 0) / share if share else resources.get("CPU", 1)
         self.slots = workers or max(1, int(room))
@@ -49,35 +64,127 @@ class RayEngine:
         self._task: Any = self._ray.remote(max_retries=retries, **per_run)(_remote)
         self._data: dict[DataKey, Any] = {}
         self._jobs: dict[Any, str] = {}
+        self._answered = self._looked = time.monotonic()
+
+    def _start(self, workers: int | None, address: str | None) -> None:
+        if address is not None and not _reachable(address):
+            raise TstarError(
+                f"No Ray cluster answers at {address!r}; check the address, the port and the firewall."
+            )
+        here: dict[str, Any] = {} if address else {"num_cpus": workers, "include_dashboard": False}
+        try:
+            _in_time(
+                lambda: self._ray.init(
+                    address=address, log_to_driver=False, logging_level="error", **here
+                ),
+                _PATIENCE if address else 3 * _PATIENCE,
+            )
+        except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
+            raise TstarError(
+                f"Ray could not be reached at {address or 'this machine'}: {error}"
+            ) from error
 
     def submit(self, job: Job) -> None:
-        key = DataKey.of(job.spec)
+        key = DataKey.of(job.spec.resolved(job.places))
         if key not in self._data:
             # Shared through Ray's object store, so that the nodes need no copy of the files.
-            self._data[key] = self._ray.put(load_data(key, job.data_root))
-        job = Job(job.spec, job.data_root, job.csg, job.teacher, self._device)
-        self._jobs[self._task.remote(job, self._data[key])] = job.spec.key
+            self._data[key] = self._ask(
+                lambda: self._ray.put(load_data(key, job.data_root, job.shared))
+            )
+        job = replace(job, device=self._device, shared=None)
+        reference = self._ask(lambda: self._task.remote(job, self._data[key]))
+        self._jobs[reference] = job.spec.key
 
     def collect(self, timeout: float) -> list[Outcome]:
         if not self._jobs:
             return []
-        ready, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
-        return [self._outcome(reference) for reference in ready]
+        self._look()
+        waited: tuple[list[Any], list[Any]] = self._ask(
+            lambda: self._ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
+        )
+        return [self._outcome(reference) for reference in waited[0]]
 
     def _outcome(self, reference: Any) -> Outcome:
         key = self._jobs.pop(reference)
         try:
-            outcome: Outcome = self._ray.get(reference)
+            outcome: Outcome = self._ray.get(reference, timeout=_PATIENCE)
         except self._ray.exceptions.RayError as error:
             return Outcome(key, "failed", {"error": f"Ray: {error}"}, lost=True)
         return outcome
 
+    def _look(self) -> None:
+        """Ask now and then whether the cluster's head still answers."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        if _reachable(self._gcs):
+            self._answered = now
+        elif now - self._answered > _PATIENCE:
+            raise _gone("its head no longer answers")
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        try:
+            return _in_time(question, _PATIENCE)
+        except TstarError:
+            raise
+        except Exception as error:  # after ray.shutdown(), or with a dead node, it may be anything
+            raise _gone(str(error) or type(error).__name__) from error
+
     def close(self) -> None:
-        for reference in self._jobs:
-            self._ray.cancel(reference, force=True)
-        self._jobs.clear()
-        if self._owner:
-            self._ray.shutdown()
+        jobs, self._jobs = list(self._jobs), {}
+
+        def stop() -> None:
+            if self._ray.is_initialized():
+                for reference in jobs:
+                    self._ray.cancel(reference, force=True)
+                if self._owner:
+                    self._ray.shutdown()
+
+        # A dead cluster takes no orders: there is nothing left to stop.
+        try:
+            _in_time(stop, _LOOK * 2)
+        except Exception:
+            return
+
+
+def _gone(why: str) -> TstarError:
+    return TstarError(
+        f"The Ray cluster is gone: {why}; start Ray again, then the same sweep: it goes on where it was."
+    )
+
+
+def _reachable(address: str) -> bool:
+    """Whether something listens at HOST:PORT; ``auto`` and ``local`` are Ray's to find."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK).close()
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _in_time(work: Callable[[], Any], seconds: float) -> Any:
+    """What ``work`` returns, or a TimeoutError: some of Ray's calls wait for a dead cluster for ever."""
+    result: list[Any] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not result:
+        raise TimeoutError(f"no answer in {seconds:.0f} seconds")
+    return result[0]
 
 
 def _remote(job: Job, dataset: DataSet) -> Outcome:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tstar.errors import TstarError
+from tstar.own import failed
 from tstar.sweep.engine import Engine
 from tstar.sweep.execute import Job, Outcome
-from tstar.sweep.plan import Plan
+from tstar.sweep.plan import Todo
 from tstar.sweep.provenance import commit
 from tstar.sweep.spec import Spec
-from tstar.sweep.store import FINAL, Store
+from tstar.sweep.store import FINAL, OPENED, Store
 
+OnRun = Callable[[Mapping[str, Any]], None]
 ATTEMPTS = 3  # how often a run whose worker died is tried in one sweep
 _POLL = 0.5
 
@@ -55,17 +59,26 @@ class Tally:
 
 
 def run_sweep(
-    plan: Plan,
+    plan: Todo,
     store: Store,
     engine: Engine,
     *,
     data_root: str | None = None,
+    folder: str | None = None,
+    study: tuple[str, str] | None = None,
     update: Callable[[Tally], None] = lambda tally: None,
+    on_run: OnRun | None = None,
     max_runs: int | None = None,
+    checkpoint: float | None = None,
 ) -> Tally:
     """Do what is missing. Stops cleanly on Ctrl-C: results stay, runs under way are given back.
 
-    ``max_runs`` ends the sweep after so many results (those under way are given back).
+    Args:
+        folder: where the workers find data that they share.
+        study: name and hash, kept with the runs.
+        update: called with the tally now and then. on_run: called with the row of each run that was stored.
+        max_runs: end the sweep after so many results (runs under way are given back).
+        checkpoint: minutes between the checkpoints of a run, from which a killed one goes on.
     """
     waiting = deque(plan.todo)
     tally = Tally(len(plan.specs), before=len(plan.specs) - len(waiting))
@@ -76,15 +89,25 @@ def run_sweep(
     for spec in plan.specs:
         if plan.status.get(spec.key) == "missing":
             store.forget(spec.key)  # a teacher whose weights are gone
+    if study is not None:
+        store.join((spec.key for spec in plan.specs), study)
+
+    def job(spec: Spec, teacher: bytes | None) -> Job:
+        csg = plan.csg.get(spec.data_checksum or "") if spec.csg is None else spec.csg
+        file = None if checkpoint is None else (str(store.checkpoint_path(spec.key)), checkpoint)
+        return Job(
+            spec, data_root, csg, teacher, places=plan.places, shared=folder, checkpoint=file
+        )
+
     try:
         while waiting or submitted:
             # Fill the free slots. A run that someone else holds goes to the end of the queue.
             blocked = 0
             while waiting and len(submitted) < engine.slots and blocked < len(waiting):
                 spec = waiting.popleft()
-                state = _take(spec, plan, store, failed_here)
-                if isinstance(state, Job):
-                    engine.submit(Job(state.spec, data_root, state.csg, state.teacher))
+                state, teacher = _take(spec, plan, store, failed_here, study)
+                if state == "ours":
+                    engine.submit(job(spec, teacher))
                     submitted[spec.key] = spec
                 elif state == "wait":
                     waiting.append(spec)
@@ -101,17 +124,19 @@ def run_sweep(
                 continue
             for outcome in engine.collect(_POLL):
                 spec = submitted.pop(outcome.key)
-                again = outcome.lost and losses.get(outcome.key, 0) + 1 < ATTEMPTS
-                if again:
+                stored = _finish(store, outcome)
+                if outcome.lost and losses.get(outcome.key, 0) + 1 < ATTEMPTS:
                     losses[outcome.key] = losses.get(outcome.key, 0) + 1
                     tally.retried += 1
-                    _finish(store, outcome)
                     waiting.appendleft(spec)
+                elif not stored:  # another sweep has taken it over: theirs counts
+                    waiting.append(spec)
                 else:
-                    _finish(store, outcome)
-                    _count(tally, outcome)
+                    setattr(tally, outcome.status, getattr(tally, outcome.status) + 1)
                     if outcome.status == "failed":
                         failed_here.add(outcome.key)
+                    if on_run is not None:
+                        _tell(on_run, store, outcome.key)
             if time.monotonic() - beaten > min(10.0, store.lease / 4):
                 store.beat()
                 beaten = time.monotonic()
@@ -125,44 +150,51 @@ def run_sweep(
     return tally
 
 
-def _take(spec: Spec, plan: Plan, store: Store, failed_here: set[str]) -> Job | str:
-    """Claim a run: a job, or ``"wait"``, ``"failed"``, or the state that somebody else brought it to."""
-    teacher_weights = None
+def _take(
+    spec: Spec, plan: Todo, store: Store, failed_here: set[str], study: tuple[str, str] | None
+) -> tuple[str, bytes | None]:
+    """Claim a run: ``"ours"``, ``"wait"``, ``"failed"``, or how somebody else ended it; its teacher's weights."""
+    weights = None
     teacher = plan.teacher_of.get(spec.key)
     if teacher is not None:
         row = store.get(teacher)
         state = None if row is None else row["status"]
         if state == "diverged" or (state == "failed" and teacher in failed_here):
-            if not store.claim(spec):
-                return "wait"
-            error = f"Its teacher, the run {teacher}, {state}: see tstar runs show {teacher}."
+            if not store.claim(spec, study=study):
+                return "wait", None
+            error = f"Its teacher, the run {teacher}, {state}: see tstar runs show {store.path} {teacher}."
             store.finish(spec.key, "failed", {"error": error})
-            return "failed"
+            return "failed", None
         if state != "done":
-            return "wait"
+            return "wait", None
         try:
-            teacher_weights = store.weights_path(teacher).read_bytes()
+            weights = store.weights_path(teacher).read_bytes()
         except OSError as error:
             raise TstarError(
                 f"The teacher's weights could not be read: {error}; start the sweep again, which trains "
                 "the teacher again."
             ) from error
-    if store.claim(spec, retry_failed=spec.key not in failed_here):
-        return Job(spec, csg=plan.csg.get(spec.data_checksum or ""), teacher=teacher_weights)
+    if store.claim(spec, retry_failed=spec.key not in failed_here, study=study):
+        return "ours", weights
     row = store.get(spec.key)
-    if row is not None and row["status"] in FINAL:
-        return str(row["status"])
-    if row is not None and row["status"] == "failed":
-        return "failed"
-    return "wait"
+    if row is not None and row["status"] in (*FINAL, "failed"):
+        return str(row["status"]), None
+    return "wait", None
 
 
-def _finish(store: Store, outcome: Outcome) -> None:
+def _finish(store: Store, outcome: Outcome) -> bool:
+    """Whether the result was stored."""
     # Weights first: a teacher that is done has its weights.
     if outcome.weights is not None:
         store.save_weights(outcome.key, outcome.weights)
-    store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()})
+    return store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()})
 
 
-def _count(tally: Tally, outcome: Outcome) -> None:
-    setattr(tally, outcome.status, getattr(tally, outcome.status) + 1)
+def _tell(on_run: OnRun, store: Store, key: str) -> None:
+    row = store.get(key) or {}
+    opened = {n: json.loads(v) if n in OPENED and v is not None else v for n, v in row.items()}
+    try:
+        on_run(opened)
+    except Exception as error:
+        name = getattr(on_run, "__qualname__", type(on_run).__name__)
+        raise failed(f"The callback {name}", "failed", error) from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.numbers import positive, share
+from tstar.numbers import positive, positive_csg, share
 from tstar.training.config import Config
 
 # Raise this when the training code changes so that the same spec gives another result.
@@ -18,6 +19,7 @@ NORMS = ("batch", "none")
 BACKBONES = ("as-is", "matched", "times-t")
 SCENARIOS = ("scratch", "finetune")
 CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
+# Fields that came later, with what older runs had there: at that value they are no part of the key.
 _LATER: dict[str, object] = {
     "backbone": "as-is",
     "trunk_features": None,
@@ -26,7 +28,31 @@ _LATER: dict[str, object] = {
     "train_samples": None,
     "label_noise": 0.0,
     "data_seed": 0,
+    "csg": None,
+    "source": None,
+    "nesterov": False,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "clip_norm": None,
+    "loss": "cross-entropy",
+    "mixup": 0.0,
+    "dropout": 0.0,
+    "ema": 0.0,
+    "metric": None,
 }
+# Fields that may name a part of your own (tstar.own), with where packages offer such parts.
+OWN = {
+    "dataset": "tstar.data",
+    "model": "tstar.models",
+    "method": "tstar.methods",
+    **dict.fromkeys(("optimizer", "schedule", "augment", "loss", "metric"), ""),
+}
+# What the other optimizers do not read.
+_OF_SGD, _OF_ADAM = ("momentum", "nesterov"), ("beta1", "beta2")
+
+
+# Where the parts of your own are: field → name → reference, or the folder of arrays.
+Places = Mapping[str, Mapping[str, str]]
 
 
 def outside_root(field: str, value: str) -> str | None:
@@ -45,19 +71,28 @@ class Spec:
     """One run of a study.
 
     Attributes:
-        dataset: a data set's name, or its path below the data root. ``size``: pixels, or ``None``.
-        model: a model's name; ``num_features`` is the M asked for, ``None`` for the model's own.
-        method: ``"fixed"`` for a fixed temperature, or a method's name, with its ``options``.
-        temperature, norm: T and ``"batch"`` or ``"none"``, of a fixed temperature only.
-        teacher_features: M of the teacher, for methods that need one. ``role``: ``"teacher"`` for a
-            run whose weights are kept for such methods.
-        backbone: how loudly the backbone hears the loss (:class:`tstar.methods.fixed.Fixed`), of a fixed temperature.
-        trunk_features: the width of the network before a last, wider layer of M features; ``depth``: its number of
-            blocks. ``None`` for the network's own.
-        classes: a subset of so many classes; ``train_samples``: of so many training samples; ``label_noise``: the share
-            of training labels (validation included) that are drawn anew. ``data_seed`` seeds the three.
-        scenario: ``"scratch"`` or ``"finetune"``; ``weights``: for fine-tuning, ``"default"`` (the
-            model library's own) or the path below the data root of a state dict.
+        dataset: a data set's name, its path below the data root, or yours: ``f(root, size)``, arrays or a ``DataSet``.
+        model: a network's name, or yours: ``f(num_classes, …)``, an ``nn.Module``.
+        seed: seed of the initial weights, the held-out part and the batches.
+        size: bring images to so many pixels.
+        num_features: the width M of the output layer's input; the network's own by default.
+        method: ``"fixed"`` for a fixed temperature, a method's name, or yours: ``f(model, facts)``, a ``Recipe``.
+        temperature: T, of a fixed temperature only.
+        norm: ``"batch"`` or ``"none"`` before the output layer, of a fixed temperature only.
+        options: the method's options, as JSON.
+        teacher_features: M of the teacher, for methods that need one.
+        role: ``"teacher"`` for a run whose weights are kept for such methods.
+        scenario: ``"scratch"`` or ``"finetune"``.
+        weights: for fine-tuning, ``"default"`` (the model library's own) or the path below the data root of a state dict.
+        backbone: how loudly the backbone hears the loss, of a fixed temperature: ``"as-is"``, ``"matched"`` or ``"times-t"``.
+        trunk_features: the width of the network before a last, wider layer of M features; its own by default.
+        depth: the network's number of blocks; its own by default.
+        classes: a subset of so many classes.
+        train_samples: a subset of so many training samples.
+        label_noise: share of the training labels (validation included) that are drawn anew.
+        data_seed: seed of what is drawn from the data: classes, samples, noise.
+        csg: the data's difficulty, in place of the measured one.
+        source: fingerprint of the parts of your own, filled in when they are first imported.
         data_checksum: of the arrays, filled in when the data are first read.
         config: every number of the training protocol.
     """
@@ -82,6 +117,8 @@ class Spec:
     train_samples: int | None = None
     label_noise: float = 0.0
     data_seed: int = 0
+    csg: float | None = None
+    source: str | None = None
     data_checksum: str | None = None
     config: Config = field(default_factory=Config)
 
@@ -107,6 +144,8 @@ class Spec:
         if self.method != "fixed" and self.backbone != "as-is":
             raise TstarError('backbone belongs to method = "fixed"; leave it out.')
         share("label_noise", self.label_noise)
+        if self.csg is not None:
+            positive_csg(self.csg)
         if (self.weights is not None) != (self.scenario == "finetune"):
             raise TstarError(
                 'weights must be given for scenario = "finetune" and for no other ("default" for the '
@@ -119,11 +158,11 @@ class Spec:
         content = self.to_dict() | {"protocol": PROTOCOL}
         if self.config.steps is not None:
             del content["epochs"]  # the number of steps overrides it
-        if self.config.optimizer != "sgd":
-            del content["momentum"]
-        # Fields that came later leave the keys of older runs as they were.
+        ignored = {"sgd": _OF_ADAM, "adam": _OF_SGD, "adamw": _OF_SGD}
+        for name in ignored.get(self.config.optimizer, ()):
+            del content[name]
         for name, default in _LATER.items():
-            if content[name] == default:
+            if name in content and content[name] == default:
                 del content[name]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -139,6 +178,17 @@ class Spec:
         own = {name: value for name, value in content.items() if name not in CONFIG_FIELDS}
         config = {name: value for name, value in content.items() if name in CONFIG_FIELDS}
         return cls(config=Config(**config, device=device), **own)
+
+    def resolved(self, places: Places) -> Spec:
+        """The spec with its own parts named so that any process of this machine finds them."""
+        mine: dict[str, Any] = {}
+        config: dict[str, Any] = {}
+        for name, known in places.items():
+            of = self if hasattr(self, name) else self.config
+            value = getattr(of, name)
+            if value in known:
+                (mine if of is self else config)[name] = known[value]
+        return replace(self, **mine, config=replace(self.config, **config)) if places else self
 
     def teacher(self) -> Spec:
         """The run that trains this one's teacher: the same architecture, M its own, at T = 1."""

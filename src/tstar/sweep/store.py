@@ -1,8 +1,10 @@
-"""The store: SQLite, one row a run, committed as each run ends.
+"""The store: SQLite, one row per run, committed as each run ends.
 
 A run is *claimed* before it is started: its row says who works on it (host, process, a token) and
-carries a heartbeat. A claim whose heartbeat is older than the lease, or whose process is gone from
-this host, is dead: anyone may take it over. A result is written only by the holder of the claim.
+carries a heartbeat that changes while its holder lives. A claim whose process is gone from this host, or
+whose heartbeat a reader has seen unchanged for a lease by the reader's own clock, is dead: anyone may take it
+over. No clock is compared with another one; all that is assumed is that a holder beats within the lease, and
+that host names differ. A result is written only by the holder of the claim.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from types import TracebackType
 from typing import Any
 
 from tstar.errors import TstarError
-from tstar.sweep.spec import Spec
+from tstar.sweep.shared import process_exists
+from tstar.sweep.spec import SCENARIOS, Spec
 
-SCHEMA = 2  # PRAGMA user_version; a store with a higher one was written by a newer tstar
-LEASE = 120.0  # seconds without a heartbeat after which a claim is dead
+SCHEMA = 3  # PRAGMA user_version; a store with a higher one was written by a newer tstar
+LEASE = 120.0  # seconds in which a heartbeat must change, or the claim is dead
 FINAL = ("done", "diverged")
 STATUSES = ("running", "done", "diverged", "failed")
 
@@ -58,12 +61,22 @@ COLUMNS: dict[str, str] = {
     "train_samples": "INTEGER",
     "label_noise": "REAL",
     "data_seed": "INTEGER",
+    "source": "TEXT",
     "optimizer": "TEXT",
     "lr": "REAL",
     "momentum": "REAL",
+    "nesterov": "INTEGER",
+    "beta1": "REAL",
+    "beta2": "REAL",
     "weight_decay": "REAL",
+    "clip_norm": "REAL",
     "schedule": "TEXT",
     "warmup": "REAL",
+    "loss": "TEXT",
+    "mixup": "REAL",
+    "dropout": "REAL",
+    "ema": "REAL",
+    "metric": "TEXT",
     "epochs": "INTEGER",
     "steps": "INTEGER",
     "batch_size": "INTEGER",
@@ -78,6 +91,8 @@ COLUMNS: dict[str, str] = {
     "compile": "INTEGER",
     "seed": "INTEGER",
     "spec": "TEXT",
+    # The studies that ask for it: JSON, name → hash.
+    "studies": "TEXT",
     # What came out.
     "val_accuracy": "REAL",
     "test_accuracy": "REAL",
@@ -111,8 +126,34 @@ _ADDED: dict[str, object] = {
     "train_samples": None,
     "label_noise": 0.0,
     "data_seed": 0,
+    "source": None,
+    "nesterov": 0,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "clip_norm": None,
+    "loss": "cross-entropy",
+    "mixup": 0.0,
+    "dropout": 0.0,
+    "ema": 0.0,
+    "metric": None,
+    "studies": None,
 }
 _JSON = ("curves", "extra", "versions")
+OPENED = (*_JSON, "options", "spec", "studies")  # columns that hold JSON
+_TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
+
+
+_SAFE = "what was stored before is still there"
+_ADVICE = {
+    "full": f"free some space and start the sweep again: it goes on where it was; {_SAFE}",
+    "readonly": f"the file or its folder is read-only; choose a writable --store; {_SAFE}",
+    "read-only": f"the file or its folder is read-only; choose a writable --store; {_SAFE}",
+    "unable to open": "its folder must exist and be writable; choose another --store",
+    "locked": f"another process holds it; try again; {_SAFE}",
+    "not a database": "it is not a store of tstar, or its beginning is damaged; choose another --store, or a copy of it",
+    "malformed": "the file is damaged and runs may be lost: use a copy, or save what can be read with "
+    "sqlite3 FILE .recover",
+}
 
 
 class Store:
@@ -129,6 +170,8 @@ class Store:
             self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA synchronous = FULL")
             self._open(create)
+        self._inode = os.stat(self.path).st_ino
+        self._watched: dict[str, tuple[object, object, float]] = {}
 
     def _open(self, create: bool) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -170,44 +213,54 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """SQLite's errors in the user's terms. What was committed before stays in the file."""
+        """SQLite's errors in the user's terms, with what is known of the runs that were stored."""
         try:
             yield
         except sqlite3.Error as error:
             text = str(error)
-            advice = "check the path and the disk"
-            if "full" in text:
-                advice = "free some space and start the sweep again: it goes on where it was"
-            elif "readonly" in text or "read-only" in text:
-                advice = "the file or its folder is read-only; choose a writable --store"
-            elif "unable to open" in text:
-                advice = "its folder must exist and be writable; choose another --store"
-            elif "locked" in text:
-                advice = "another process holds it; try again"
-            elif "not a database" in text or "malformed" in text:
-                advice = "it is not a store of tstar; choose another --store"
+            known = [advice for part, advice in _ADVICE.items() if part in text]
+            advice = (known or ["check the path and the disk; what it still holds is not known"])[0]
             raise TstarError(
-                f"The store {str(self.path)!r} could not be used: {text}; {advice}. "
-                "Nothing that was stored is lost."
+                f"The store {str(self.path)!r} could not be used: {text}; {advice}."
             ) from error
+
+    def check_file(self) -> None:
+        """The open file must still be the one at the path: results would go into a deleted one unseen."""
+        try:
+            same = os.stat(self.path).st_ino == self._inode
+        except OSError:
+            same = False
+        if not same:
+            raise TstarError(
+                f"The store {str(self.path)!r} was deleted or replaced while it was in use; the results that "
+                "it held are lost unless there is a copy."
+            )
 
     # -- claiming and finishing ------------------------------------------------------------------
 
-    def claim(self, spec: Spec, *, retry_failed: bool = True) -> bool:
-        """Take a run: true if it is ours now, false if it is done or someone alive works on it."""
+    def claim(
+        self, spec: Spec, *, retry_failed: bool = True, study: tuple[str, str] | None = None
+    ) -> bool:
+        """Take a run: true if it is ours now, false if it is done or someone alive works on it.
+
+        ``study``: name and hash of the study that asks for it.
+        """
         now, key = time.time(), spec.key
         described = spec.to_dict()
         row = {name: value for name, value in described.items() if name in COLUMNS}
         row |= {"key": key, "status": "running", "attempts": 1, "spec": json.dumps(described)}
         row |= {"host": self.host, "pid": self.pid, "claim": self.claim_token}
-        row |= {"started": now, "heartbeat": now}
-        names = ", ".join(f'"{name}"' for name in row)
+        row |= {"started": now, "heartbeat": now, "augment": bool(described["augment"])}
+        if study is not None:
+            row["studies"] = json.dumps(dict([study]))
         with self._explained(), self._transaction():
             old = self._db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
             if old is not None and not self._claimable(old, retry_failed):
                 return False
             if old is not None:
                 row["attempts"] = old["attempts"] + 1
+                row["studies"] = _joined(old["studies"], row.get("studies"))
+            names = ", ".join(f'"{name}"' for name in row)
             marks = ", ".join(f":{name}" for name in row)
             self._db.execute(f"INSERT OR REPLACE INTO runs ({names}) VALUES ({marks})", row)
             return True
@@ -229,20 +282,35 @@ class Store:
         return row["status"] == "running" and not self.alive(row)
 
     def alive(self, row: Mapping[str, Any] | sqlite3.Row) -> bool:
-        """Whether someone still works on a running row."""
+        """Whether someone still works on a running row, as far as we have seen."""
         if row["claim"] == self.claim_token:
             return True
-        if row["host"] == self.host and not _process_exists(row["pid"]):
+        if row["host"] == self.host and not process_exists(row["pid"]):
             return False
-        return bool(time.time() - row["heartbeat"] < self.lease)
+        now, beat = time.monotonic(), (row["claim"], row["heartbeat"])
+        seen = self._watched.get(row["key"])
+        if seen is None or seen[:2] != beat:
+            seen = self._watched[row["key"]] = (*beat, now)
+        return now - seen[2] < self.lease
 
     def beat(self) -> None:
         """Say that we are alive, for every run that we hold."""
+        self.check_file()
         with self._explained():
+            # About the time, for readers; what counts is that it changes, whatever the clock does.
             self._db.execute(
-                "UPDATE runs SET heartbeat = ? WHERE claim = ? AND status = 'running'",
+                "UPDATE runs SET heartbeat = max(?, heartbeat + 0.001) WHERE claim = ? AND status = 'running'",
                 (time.time(), self.claim_token),
             )
+
+    def join(self, keys: Iterable[str], study: tuple[str, str]) -> None:
+        """Note that a study asks for runs that are in the store already."""
+        new = json.dumps(dict([study]))
+        with self._explained(), self._transaction():
+            for key in keys:
+                row = self._db.execute("SELECT studies FROM runs WHERE key = ?", (key,)).fetchone()
+                if row is not None and (joined := _joined(row["studies"], new)) != row["studies"]:
+                    self._db.execute("UPDATE runs SET studies = ? WHERE key = ?", (joined, key))
 
     def finish(self, key: str, status: str, values: Mapping[str, Any]) -> bool:
         """Write a result. False, and nothing written, if the claim was taken over meanwhile."""
@@ -251,6 +319,7 @@ class Store:
         }
         content |= {"status": status, "finished": time.time()}
         sets = ", ".join(f'"{name}" = :{name}' for name in content)
+        self.check_file()
         with self._explained():
             done = self._db.execute(
                 f"UPDATE runs SET {sets} WHERE key = :_key AND claim = :_claim AND status = 'running'",
@@ -270,7 +339,7 @@ class Store:
     def get(self, key: str) -> dict[str, Any] | None:
         with self._explained():
             row = self._db.execute("SELECT * FROM runs WHERE key = ?", (key,)).fetchone()
-        return None if row is None else {**_ADDED, **dict(row)}
+        return None if row is None else self._checked(row)
 
     def find(self, prefix: str) -> dict[str, Any]:
         """The one run whose key starts with ``prefix``."""
@@ -279,10 +348,28 @@ class Store:
                 "SELECT * FROM runs WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
             ).fetchall()
         if len(rows) != 1:
-            raise TstarError(
-                f"One run must start with {prefix!r}, but {len(rows)} do; see tstar runs ls."
-            )
-        return {**_ADDED, **dict(rows[0])}
+            raise TstarError(f"{len(rows) or 'No'} runs start with {prefix!r}; see tstar runs ls.")
+        return self._checked(rows[0])
+
+    def _checked(self, row: sqlite3.Row) -> dict[str, Any]:
+        """A row as a dict, if every cell is of its column's type: another program may have written it."""
+        content = {**_ADDED, **dict(row)}
+        for name, value in content.items():
+            kinds = _TYPES[COLUMNS[name].partition(" ")[0]] if name in COLUMNS else (object,)
+            problem = value is not None and not isinstance(value, kinds)
+            if name in OPENED and isinstance(value, str):
+                try:
+                    json.loads(value)
+                except (ValueError, RecursionError):
+                    problem = True
+            if name == "scenario" and value not in (None, *SCENARIOS):
+                problem = True
+            if problem:
+                raise TstarError(
+                    f"{self.path}: the run {str(content['key'])[:24]} has {str(value)[:60]!r} as its {name}, "
+                    f"which is no {name} of a run; fix or delete that row."
+                )
+        return content
 
     def status(self, keys: Iterable[str]) -> dict[str, str]:
         """The status of each key that is in the store."""
@@ -297,16 +384,17 @@ class Store:
         test = " AND ".join(f'"{name}" IS :{name}' for name in where) or "1"
         with self._explained():
             for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", where):
-                yield {**_ADDED, **dict(row)}
+                yield self._checked(row)
 
     def known_csg(self, checksum: str) -> float | None:
-        """The csg of a data set that some run already recorded."""
+        """The csg of a data set that some run already recorded, not the one that a study gave."""
         with self._explained():
             row = self._db.execute(
-                "SELECT csg FROM runs WHERE data_checksum = ? AND csg IS NOT NULL LIMIT 1",
+                "SELECT csg FROM runs WHERE data_checksum = ? AND csg IS NOT NULL "
+                "AND coalesce(spec, '') NOT GLOB '*\"csg\": [0-9]*' LIMIT 1",
                 (checksum,),
             ).fetchone()
-        return None if row is None else float(row["csg"])
+        return row["csg"] if row is not None and isinstance(row["csg"], float) else None
 
     def insert(self, row: Mapping[str, Any]) -> None:
         """Put a whole row in place of whatever has its key (for merging)."""
@@ -324,6 +412,10 @@ class Store:
         """Where the weights of a teacher are kept: a folder next to the store."""
         return self.path.with_name(self.path.name + ".weights") / f"{key}.pt"
 
+    def checkpoint_path(self, key: str) -> Path:
+        """Where a run under way keeps its state, if it is asked to."""
+        return self.path.with_name(self.path.name + ".checkpoints") / f"{key}.pt"
+
     def save_weights(self, key: str, content: bytes) -> None:
         """Whole or not at all: written under another name, then renamed."""
         path = self.weights_path(key)
@@ -335,7 +427,7 @@ class Store:
         except OSError as error:
             raise TstarError(
                 f"The weights {str(path)!r} could not be written: {error}; free some space or "
-                "choose another --store. Nothing that was stored is lost."
+                "choose another --store. The runs that were stored are still there."
             ) from error
 
     def forget(self, key: str) -> None:
@@ -358,13 +450,11 @@ class Store:
         self.close()
 
 
-def _process_exists(pid: int) -> bool:
-    if os.name == "nt":  # there, signal 0 is Ctrl-C: the lease alone decides
-        return True
+def _joined(old: str | None, new: str | None) -> str | None:
+    """The studies of both."""
+    if old is None or new is None:
+        return old or new
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it exists and belongs to someone else
-        return True
-    return True
+        return json.dumps({**json.loads(old), **json.loads(new)})
+    except (ValueError, TypeError):
+        return new

@@ -19,30 +19,35 @@
     [options.kd]                      # options of a method
     temperature = 4
 
-Data sets are names or paths below the data root, so that a study runs on any machine.
+Data sets are names or paths below the data root, so that a study runs on any machine. Parts of your own
+(:mod:`tstar.own`) are modules, or files beside the study.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from tstar import numbers, own
 from tstar.errors import TstarError, unknown
-from tstar.sweep.spec import CONFIG_FIELDS, Spec, outside_root
+from tstar.sweep.spec import CONFIG_FIELDS, OWN, Places, Spec, outside_root
 from tstar.training.config import Config
 
-_SPEC_FIELDS = tuple(
+SPEC_FIELDS = tuple(
     item.name
     for item in fields(Spec)
-    if item.name not in ("config", "options", "role", "data_checksum")
+    if item.name not in ("config", "options", "role", "source", "data_checksum")
 )
-_FIELDS = (*_SPEC_FIELDS, *CONFIG_FIELDS)
+_FIELDS = (*SPEC_FIELDS, *CONFIG_FIELDS)
 _TOP = ("name", "about", "csg", "training", "grid", "options")
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
@@ -55,45 +60,70 @@ _KINDS: dict[str, tuple[type, ...]] = {
         ),
         (int,),
     ),
-    **dict.fromkeys(("temperature", "label_noise"), (int, float)),
+    **dict.fromkeys(("temperature", "label_noise", "csg"), (int, float)),
 }
+_MOST_RUNS = 1_000_000
+_MOST = 2**31  # of whole numbers, seeds among them
 _NEED = {str: "a string", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study as read: its name, what it asks, whether csg is computed, and its runs."""
+    """A study as read: its name, what it asks, whether csg is computed, its runs, and where its own parts are."""
 
     name: str
     specs: tuple[Spec, ...]
     about: str = ""
     csg: bool = True
+    places: Places = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.specs)
 
+    @property
+    def hash(self) -> str:
+        """Of all runs that the study asks for."""
+        return hashlib.sha256("".join(spec.key for spec in self.specs).encode()).hexdigest()[:12]
+
 
 def load_study(path: str | Path) -> Study:
     """Read a study from a TOML file, or say which field on which line is wrong."""
+    tables, text = load_tables(path)
+    return make_study(tables, Path(path).stem, Path(path).parent, text=text)
+
+
+def load_tables(path: str | Path) -> tuple[dict[str, Any], str]:
+    """The tables of a study's file, and its text."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, ValueError) as error:
         raise TstarError(f"The study {str(path)!r} could not be read: {error}.") from error
-    return parse_study(text, name=path.stem)
+    return _parse(text, path.stem), text
 
 
-def parse_study(text: str, name: str = "study") -> Study:
-    """A study from TOML text; ``name`` is used where the text gives none."""
-    tables = _parse(text, name)
+def parse_study(text: str, name: str = "study", folder: str | Path = ".") -> Study:
+    """A study from TOML text; ``name`` is used where the text gives none, ``folder`` has its own parts."""
+    return make_study(_parse(text, name), name, folder, text=text)
+
+
+def make_study(
+    tables: Mapping[str, Any],
+    name: str = "study",
+    folder: str | Path = ".",
+    *,
+    given: Places | None = None,
+    text: str = "",
+) -> Study:
+    """A study from the tables of its TOML file; ``given`` are parts that are known by a name already."""
     where = _Where(name, text)
-    for field in tables:
-        if field not in _TOP:
-            raise where.error("", field, str(unknown("field of a study", field, _TOP)))
-    for field, kind in (("name", str), ("about", str), ("csg", bool)):
-        if field in tables and not isinstance(tables[field], kind):
+    for key in tables:
+        if key not in _TOP:
+            raise where.error("", key, str(unknown("field of a study", key, _TOP)))
+    for key, kind in (("name", str), ("about", str), ("csg", bool)):
+        if key in tables and not isinstance(tables[key], kind):
             need = "true or false" if kind is bool else "a string"
-            raise where.error("", field, f"{field} must be {need}, got {tables[field]!r}.")
+            raise where.error("", key, f"{key} must be {need}, got {tables[key]!r}.")
     base = tables.get("training", {})
     grids = tables.get("grid", [])
     if isinstance(grids, dict):
@@ -101,25 +131,72 @@ def parse_study(text: str, name: str = "study") -> Study:
     if not isinstance(base, dict) or not isinstance(grids, list):
         raise TstarError(f"{name}: [training] and [[grid]] must be tables.")
     options = _options(tables.get("options", {}), where)
-    _check_fields(base, "training", 0, where, lists=False)
+    parts = Parts(Path(folder), given or {})
+    _check_fields(base, "training", 0, where, parts, lists=False)
     seen: dict[str, Spec] = {}
     for index, grid in enumerate(grids):
         if not isinstance(grid, dict):
             raise TstarError(f"{name}: [[grid]] must be a table, got {grid!r}.")
-        _check_fields(grid, "grid", index, where, lists=True)
-        for spec in _expand(base, grid, options, index, where):
+        _check_fields(grid, "grid", index, where, parts, lists=True)
+        for spec in _expand(base, grid, options, index, where, parts):
             seen.setdefault(spec.key, spec)
     if not seen:
         raise TstarError(
-            f"{name}: the grid must have at least one run, but it is empty; add a [[grid]] table "
-            "with dataset, model, and temperature or method."
+            f"{name}: the grid is empty; add a [[grid]] table with dataset, model, and temperature or method."
         )
     return Study(
         tables.get("name", name),
         tuple(seen.values()),
         tables.get("about", ""),
         tables.get("csg", True),
+        parts.places,
     )
+
+
+class Parts:
+    """The parts of your own that a study names: where each is, and what its source is."""
+
+    def __init__(self, folder: Path, given: Places) -> None:
+        self.folder = folder
+        self.places: dict[str, dict[str, str]] = {key: dict(known) for key, known in given.items()}
+        self._prints: dict[str, str] = {}
+
+    def find(self, field: str, value: object) -> str | None:
+        """Where a part is; ``None`` for what tstar has itself."""
+        if field not in OWN or not isinstance(value, str):
+            return None
+        known = self.places.get(field, {})
+        if value not in known:
+            place = own.resolve(value, self.folder) if own.is_reference(value) else None
+            if place is None and OWN[field]:
+                place = own.entry_points(OWN[field]).get(value)
+            if place is None:
+                return None
+            self.places.setdefault(field, known)[value] = place
+        return known[value]
+
+    def imported(self, field: str, value: object) -> bool:
+        """Whether it is a part of your own; it is imported, so that a broken one is told at its line."""
+        if own.is_reference(value) and _absolute(value):
+            raise TstarError(f"{field} must be a module or a file beside the study, got {value!r}.")
+        place = self.find(field, value)
+        if place is not None and own.is_reference(place) and place not in self._prints:
+            self._prints[place] = own.fingerprint(place)
+        return place is not None
+
+    def source(self, point: Mapping[str, Any]) -> str | None:
+        """The fingerprint of all parts of one run. Data are known by the checksum of their arrays."""
+        prints = []
+        for field in OWN:
+            place = self.find(field, point.get(field))
+            if place is not None and field != "dataset":
+                self.imported(field, point[field])
+                prints.append(f"{field} {self._prints[place]}")
+        return combined(prints) if prints else None
+
+
+def combined(prints: list[str]) -> str:
+    return hashlib.sha256("\n".join(prints).encode()).hexdigest()[:16]
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:
@@ -135,17 +212,19 @@ def _parse(text: str, name: str) -> dict[str, Any]:
 
 
 def _check_fields(
-    table: Mapping[str, Any], header: str, index: int, where: _Where, *, lists: bool
+    table: Mapping[str, Any],
+    header: str,
+    index: int,
+    where: _Where,
+    parts: Parts,
+    *,
+    lists: bool,
 ) -> None:
     for field, value in table.items():
         if field == "seeds" and lists:
-            if type(value) is not int or value < 1:
-                raise where.error(
-                    header,
-                    field,
-                    f"seeds must be a whole number of at least 1, got {value!r}.",
-                    index,
-                )
+            if type(value) is not int or not 1 <= value <= _MOST_RUNS:
+                wrong = f"seeds must be a whole number from 1 to {_MOST_RUNS:,}, got {value!r}."
+                raise where.error(header, field, wrong, index)
             continue
         if field not in _FIELDS:
             error = unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
@@ -161,7 +240,10 @@ def _check_fields(
         if not values:
             raise where.error(header, field, f"{field} must not be an empty list.", index)
         for one in values:
-            problem = _problem(field, one)
+            try:
+                problem = None if parts.imported(field, one) else _problem(field, one)
+            except TstarError as broken:
+                problem = str(broken)
             if problem:
                 raise where.error(header, field, problem, index)
 
@@ -177,15 +259,21 @@ def _problem(field: str, value: object) -> str | None:
     kinds = _KINDS[field]
     if isinstance(value, bool) or not isinstance(value, kinds):
         return f"{field} must be {_NEED[kinds[-1]]}, got {value!r}."
+    least = 0 if field in ("seed", "data_seed") else 1
     if (
         isinstance(value, int)
-        and field in ("size", "num_features", "teacher_features")
-        and value < 1
+        and field not in ("temperature", "label_noise", "csg")
+        and not least <= value < _MOST
     ):
-        return f"{field} must be at least 1, got {value!r}."
+        return f"{field} must be a whole number from {least} to {_MOST - 1:,}, got {value!r}."
     if field in ("dataset", "weights") and isinstance(value, str):
         return outside_root(field, value)
     return None
+
+
+def _absolute(text: object) -> bool:
+    path = str(text)
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
 def _options(tables: object, where: _Where) -> dict[str, str]:
@@ -201,6 +289,7 @@ def _expand(
     options: Mapping[str, str],
     index: int,
     where: _Where,
+    parts: Parts,
 ) -> Iterator[Spec]:
     """All combinations of one [[grid]], over the values of [training]."""
     axes = dict(base)
@@ -217,13 +306,15 @@ def _expand(
     if "temperature" in axes:
         axes.setdefault("norm", "batch")
     lists = [v if isinstance(v, list) else [v] for v in axes.values()]
+    if (runs := math.prod(map(len, lists))) > _MOST_RUNS:
+        raise where.error("grid", None, f"{runs:,} runs are more than {_MOST_RUNS:,}.", index)
     for values in itertools.product(*lists):
         point = dict(zip(axes, values, strict=True))
         if point.get("temperature") is not None:
-            point["temperature"] = float(point["temperature"])
+            point["temperature"] = numbers.number("temperature", point["temperature"])
         point["options"] = options.get(point.get("method", "fixed"), "{}")
         try:
-            yield Spec.from_dict(point)
+            yield Spec.from_dict({**point, "source": parts.source(point)})
         except TstarError as error:
             # The field that the message speaks of first.
             places = {str(error).find(f): f for f in grid if f in str(error)}

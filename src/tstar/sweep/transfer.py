@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, require
+from tstar.sweep.select import selector
 from tstar.sweep.store import COLUMNS, FINAL, Store
 
 if TYPE_CHECKING:
@@ -21,34 +24,62 @@ _EXPORTS = (".parquet", ".csv")
 _KINDS = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64"}
 
 
-def load_runs(path: str | Path) -> pd.DataFrame:
-    """The runs of a store, or of a Parquet or CSV export, as a pandas table, one row a run.
+def load_runs(
+    path: str | Path, *, where: str | None = None, study: str | None = None
+) -> pd.DataFrame:
+    """The runs of a store, or of a Parquet or CSV export, as a pandas table, one row per run.
 
-    Runs that are under way are left out.
+    Runs that are under way are left out. ``where`` and ``study`` choose (:func:`tstar.sweep.select.selector`).
     """
     path = Path(path)
     pandas = require("pandas", "sweep")
-    if path.suffix == ".parquet":
-        return pandas.read_parquet(path)
-    if path.suffix == ".csv":
-        return pandas.read_csv(path, dtype=_dtypes())
+    chosen = selector(where, study)
+    if path.suffix in _EXPORTS:
+        table = _read_export(path, pandas)
+        if where is None and study is None:
+            return table
+        kept = [
+            chosen(row)
+            for row in table.astype(object).where(table.notna(), None).to_dict("records")
+        ]
+        return table[kept].reset_index(drop=True)
     with Store(path) as store:
-        rows = [row for row in store.rows() if row["status"] != "running"]
+        rows = [row for row in store.rows() if row["status"] != "running" and chosen(row)]
     return pandas.DataFrame(rows, columns=list(EXPORTED)).astype(_dtypes())
 
 
-def export(store: Store, path: str | Path) -> int:
+def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pandas.read_parquet(path)
+        table = pandas.read_csv(path, dtype=_dtypes())
+    except FileNotFoundError:
+        raise TstarError(f"The export {str(path)!r} does not exist.") from None
+    except Exception as error:  # a parser of another library: a damaged file may raise anything
+        raise TstarError(
+            f"{str(path)!r} could not be read as an export of runs: {error}"
+        ) from error
+    for name in table.columns:
+        if name in COLUMNS and COLUMNS[name].startswith("TEXT"):
+            table[name] = table[name].str.replace(_DISARMED, "", regex=True)
+    return table
+
+
+def export(
+    store: Store, path: str | Path, *, where: str | None = None, study: str | None = None
+) -> int:
     """Write every finished run to ``.parquet`` or ``.csv``; the number of rows."""
     path = Path(path)
     if path.suffix not in _EXPORTS:
         raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")
     part = path.with_name(path.name + ".part")
+    chosen = selector(where, study)
     try:
         if path.suffix == ".csv":
-            count = _write_csv(store, part)
+            count = _write_csv(store, part, chosen)
         else:
             require("pyarrow", "sweep")
-            table = load_runs(store.path)
+            table = load_runs(store.path, where=where, study=study)
             table.to_parquet(part, index=False)
             count = len(table)
         part.replace(path)
@@ -57,16 +88,26 @@ def export(store: Store, path: str | Path) -> int:
     return count
 
 
-def _write_csv(store: Store, path: Path) -> int:
+# A spreadsheet takes a cell that starts so for a formula: an apostrophe goes before it, and off again on reading.
+_FORMULA = re.compile(r"^(?='*[=+\-@\t\r])")
+_DISARMED = r"^'(?='*[=+\-@\t\r])"
+
+
+def _write_csv(store: Store, path: Path, chosen: Callable[[Mapping[str, Any]], bool]) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(EXPORTED)
         for row in store.rows():
-            if row["status"] != "running":
-                writer.writerow([row[name] for name in EXPORTED])
+            if row["status"] != "running" and chosen(row):
+                writer.writerow([disarmed(row[name]) for name in EXPORTED])
                 count += 1
     return count
+
+
+def disarmed(cell: object) -> object:
+    """A cell of a CSV file that no spreadsheet takes for a formula."""
+    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell
 
 
 def _dtypes() -> dict[str, str]:
@@ -104,6 +145,8 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
                 have = target.get(row["key"])
                 if have is not None and (have["status"] in FINAL or row["status"] not in FINAL):
                     kept += 1
+                    for study in json.loads(row.get("studies") or "{}").items():
+                        target.join([row["key"]], study)
                     if have["status"] in FINAL and row["status"] in FINAL and _differ(have, row):
                         differing.append(row["key"])
                     continue

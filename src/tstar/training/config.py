@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, fields
 
 from tstar.errors import TstarError, unknown
+from tstar.own import is_reference
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("cosine", "linear", "constant", "one-cycle")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "optimizer": OPTIMIZERS,
+    "schedule": SCHEDULES,
+    "loss": ("cross-entropy",),
+    "metric": (),
+    "augment": (),
+}
 
 
 @dataclass(frozen=True)
 class Config:
     """How to train. The defaults are the paper's, except ``val_fraction`` (the paper holds out none).
 
+    optimizer, schedule, augment, loss and metric may be functions of your own (:mod:`tstar.own`).
+
     Attributes:
         epochs: passes over the training part.
-        steps: optimiser steps in all, in place of ``epochs`` where given.
-        batch_size: samples a step. A last batch of one sample is left out: BatchNorm cannot use it.
-        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``.
+        steps: optimizer steps in all, in place of ``epochs`` where given.
+        batch_size: samples per step. A last batch of one sample is left out: BatchNorm cannot use it.
+        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"``, or yours: ``f(parameters, lr=…, …)``.
         lr: the highest learning rate.
-        momentum: of SGD; for Adam and AdamW β₁ stays at 0.9.
+        momentum: momentum of SGD.
+        nesterov: Nesterov's momentum, for SGD.
+        beta1: β₁ of Adam and AdamW.
+        beta2: β₂ of Adam and AdamW.
         weight_decay: on every parameter, as in the paper.
-        schedule: ``"cosine"`` or ``"linear"`` to 0, ``"constant"``, or ``"one-cycle"``, stepped at every batch.
+        clip_norm: clip the gradient to this norm, over all parameters together.
+        schedule: ``"cosine"`` or ``"linear"`` to 0, ``"constant"``, ``"one-cycle"``, or yours: ``f(step, steps)``, a factor on lr.
         warmup: share of the steps over which the learning rate rises linearly from 0 first.
+        loss: ``"cross-entropy"``, or yours: ``f(logits, targets)``, the mean over the batch.
         label_smoothing: ε of y' = (1 − ε)·y + ε/K.
+        mixup: α of mixup: inputs and losses of pairs are mixed by λ ~ Beta(α, α); 0 for none.
+        dropout: share of the features dropped before the output layer in training.
+        ema: decay of an exponential average of the weights, which is then what is measured; 0 for none.
+        metric: yours: ``f(logits, targets)``, a number, recorded for the validation and the test part.
         val_fraction: share of the training set held out, stratified and seeded; 0 for the paper's.
-        augment: switch for all augmentation; signals and vectors have no further fields.
+        augment: true, false, or yours: ``f(batch, generator)``, of standardized batches.
         padding: random crops after padding by so many pixels; an eighth of the width by default.
         flip: random horizontal flips; by default where a mirrored image is of the same class.
         rotation: random rotations up to so many degrees.
         test_curve: measure test accuracy after every epoch and not only the last.
-        amp: bfloat16 autocast. compile: ``torch.compile``.
+        amp: bfloat16 autocast.
+        compile: ``torch.compile``.
         device: ``"cpu"``, ``"cuda"``, ``"mps"``, …, or ``"auto"`` for the best one present.
     """
 
@@ -42,12 +62,21 @@ class Config:
     optimizer: str = "sgd"
     lr: float = 0.1
     momentum: float = 0.9
+    nesterov: bool = False
+    beta1: float = 0.9
+    beta2: float = 0.999
     weight_decay: float = 5e-4
+    clip_norm: float | None = None
     schedule: str = "cosine"
     warmup: float = 0.0
+    loss: str = "cross-entropy"
     label_smoothing: float = 0.0
+    mixup: float = 0.0
+    dropout: float = 0.0
+    ema: float = 0.0
+    metric: str | None = None
     val_fraction: float = 0.1
-    augment: bool = True
+    augment: bool | str = True
     padding: int | None = None
     flip: bool | None = None
     rotation: float = 15.0
@@ -61,37 +90,46 @@ class Config:
             object.__setattr__(
                 self, item.name, _typed(item.name, str(item.type), getattr(self, item.name))
             )
-        if self.optimizer not in OPTIMIZERS:
-            raise unknown("optimizer", self.optimizer, OPTIMIZERS)
-        if self.schedule not in SCHEDULES:
-            raise unknown("schedule", self.schedule, SCHEDULES)
+        for name, known in _CHOICES.items():
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in known and not is_reference(value):
+                raise unknown(name, value, (*known, "your own: module:name or ./file.py:name"))
         _need("epochs >= 1", self.epochs >= 1, self.epochs)
         _need("steps >= 1", self.steps is None or self.steps >= 1, self.steps)
         _need("batch_size >= 2", self.batch_size >= 2, self.batch_size)
         _need("lr > 0", self.lr > 0, self.lr)
-        _need("0 <= momentum < 1", 0 <= self.momentum < 1, self.momentum)
+        for name in (
+            "momentum",
+            "beta1",
+            "beta2",
+            "warmup",
+            "label_smoothing",
+            "dropout",
+            "ema",
+            "val_fraction",
+        ):
+            value = getattr(self, name)
+            _need(f"0 <= {name} < 1", 0 <= value < 1, value)
+        _need("clip_norm > 0", self.clip_norm is None or self.clip_norm > 0, self.clip_norm)
+        _need("mixup >= 0", self.mixup >= 0, self.mixup)
         _need("weight_decay >= 0", self.weight_decay >= 0, self.weight_decay)
-        _need("0 <= warmup < 1", 0 <= self.warmup < 1, self.warmup)
-        _need("0 <= label_smoothing < 1", 0 <= self.label_smoothing < 1, self.label_smoothing)
-        _need("0 <= val_fraction < 1", 0 <= self.val_fraction < 1, self.val_fraction)
         _need("padding >= 0", self.padding is None or self.padding >= 0, self.padding)
         _need("0 <= rotation <= 180", 0 <= self.rotation <= 180, self.rotation)
 
 
 def _typed(name: str, kind: str, value: object) -> object:
-    """``value`` as the field's type (a whole number may stand for a float), or an error."""
-    if value is None and "None" in kind:
+    """``value`` as one of the field's types (a whole number may stand for a float), or an error."""
+    kinds = kind.split(" | ")
+    if value is None and "None" in kinds:
         return None
-    wanted = kind.partition(" ")[0]
-    if wanted == "float" and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise TstarError(f"{name} must be finite, got {name}={value!r}.")
+    if "float" in kinds and isinstance(value, int | float) and not isinstance(value, bool):
+        if not abs(value) <= sys.float_info.max:
+            raise TstarError(f"{name} must be finite, got {name}={str(value)[:40]}.")
         return float(value)
-    exact = {"int": int, "bool": bool, "str": str}.get(wanted)
-    if exact is not None and type(value) is exact:
+    if type(value).__name__ in kinds and "float" not in kinds:
         return value
     what = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-    raise TstarError(f"{name} must be {what.get(wanted, 'a string')}, got {name}={value!r}.")
+    raise TstarError(f"{name} must be {what.get(kinds[0], 'a string')}, got {name}={value!r}.")
 
 
 def _need(condition: str, holds: bool, got: object) -> None:

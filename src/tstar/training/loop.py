@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from tstar import own
 from tstar.errors import TstarError
-from tstar.methods.interface import Recipe
+from tstar.methods.common import cross_entropy
+from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import number
+from tstar.training.average import Average
+from tstar.training.checkpoint import Checkpoint
 from tstar.training.config import Config
 from tstar.training.layout import channels_last
 from tstar.training.optim import lr_factor, make_optimizer
-from tstar.training.parts import Parts, make_parts
+from tstar.training.parts import Parts, Samples, make_parts
 from tstar.training.scores import Scores, evaluate, predict
 
 if TYPE_CHECKING:
@@ -30,7 +36,7 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 class Result:
     """What a run gave. Accuracies are shares in [0, 1], of the last epoch; losses are in nats.
 
-    ``curves`` has one list a quantity, one number an epoch; ``train_*`` are means over the epoch's
+    ``curves`` has one list per quantity, one number per epoch; ``train_*`` are means over the epoch's
     augmented batches. ``val_*`` are ``None`` without a validation part; ``nll`` and ``ece`` are of
     the test set. All scores are ``None`` where ``status`` is ``"diverged"``. ``extra`` holds what
     the method recorded.
@@ -54,28 +60,26 @@ class Result:
 
 def train(
     model_or_recipe: nn.Module | Recipe,
-    dataset: DataSet,
+    dataset: DataSet | Parts,
     config: Config | None = None,
     *,
     seed: int = 0,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Train in place and measure; see :mod:`tstar.training`."""
     config = config or Config()
     recipe = _recipe(model_or_recipe, config)
 
-    # The data, all of it in memory.
-    data = make_parts(dataset, config, seed)
-    if recipe.finish is not None and data.validation is None:
+    data = dataset if isinstance(dataset, Parts) else make_parts(dataset, config, seed)
+    if recipe.finish is not None and not len(data.y_val):
         raise TstarError(
             "val_fraction > 0 must hold for a method that uses validation data, but got "
             f"val_fraction={config.val_fraction:g}; set it to 0.1, say."
         )
-
-    # The model.
-    model, extra = recipe.model.to(data.x.device), recipe.extra.to(data.x.device)
+    model, extra = recipe.model.to(data.y.device), recipe.extra.to(data.y.device)
     with channels_last(model, images=data.x.dim() == 4):
-        return _train(recipe, model, extra, data, config, seed, progress)
+        return _train(recipe, model, extra, data, config, seed, progress, checkpoint)
 
 
 def _train(
@@ -86,39 +90,77 @@ def _train(
     config: Config,
     seed: int,
     progress: Progress | None,
+    checkpoint: Checkpoint | None,
 ) -> Result:
-    device = data.x.device
+    device = data.y.device
     forward: nn.Module = torch.compile(model) if config.compile else model  # type: ignore[assignment]
-    optimizer = make_optimizer(nn.ModuleList([model, extra]), config)
+    trained = nn.ModuleList([model, extra])
+    optimizer = make_optimizer(trained, config)
+    average = Average(model, config.ema) if config.ema else None
+    metric = None if config.metric is None else _own_metric(config.metric)
 
     steps, epochs = length(len(data.y), config)
 
-    def measure(x: Tensor, y: Tensor) -> Scores:
-        return evaluate(predict(forward, x, prepare=data.ready, amp=config.amp), y)
+    def measure(x: Samples, y: Tensor) -> tuple[Scores, dict[str, float]]:
+        with nullcontext() if average is None else average.applied():
+            logits = predict(forward, x, prepare=data.ready, amp=config.amp)
+        return evaluate(logits, y), {} if metric is None else {"metric": metric(logits, y)}
 
     shuffling = torch.Generator().manual_seed(seed)
     distorting = torch.Generator().manual_seed(seed + 1)
     curves: dict[str, list[float]] = {}
-    recorded: Mapping[str, Any] = {}
+    recorded: dict[str, Any] = {}
     was_training = model.training
-    step, seen, diverged, started = 0, 0, False, time.perf_counter()
+    first, done, step, seen, diverged, started = 1, 0, 0, 0, False, time.perf_counter()
+    # Summed where the model is: no waiting for a GPU at every step.
+    loss_sum, correct = torch.zeros((), device=device), torch.zeros((), device=device)
+    count, lr = 0, 0.0
+
+    def snapshot() -> dict[str, Any]:
+        numbers = (epoch, batch + 1, step, seen, count, lr, time.perf_counter() - started)
+        return {
+            "numbers": numbers,
+            "sums": (loss_sum, correct),
+            "curves": curves,
+            "modules": trained.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "average": {} if average is None else average.values,
+            "random": (order, distorting.get_state(), *_global_states(device)),
+        }
 
     # Dropout and the like draw from the global generators: seeded here, restored afterwards.
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
-        for epoch in range(1, epochs + 1):
+        state = None if checkpoint is None else checkpoint.load(device)
+        if state is not None:
+            first, done, step, seen, count, lr, before = state["numbers"]
+            started -= before
+            loss_sum, correct = state["sums"]
+            curves = state["curves"]
+            trained.load_state_dict(state["modules"])
+            optimizer.load_state_dict(state["optimizer"])
+            if average is not None:
+                average.values = state["average"]
+            shuffling.set_state(state["random"][0].cpu())
+            distorting.set_state(state["random"][1].cpu())
+            _restore_global(state["random"][2:], device)
+        for epoch in range(first, epochs + 1):
             factor = 1.0 if recipe.on_epoch is None else recipe.on_epoch(epoch, epochs)
             model.train()
-            # Summed where the model is: no waiting for a GPU at every step.
-            loss_sum, correct = torch.zeros((), device=device), torch.zeros((), device=device)
-            count, lr = 0, 0.0
-            for rows in torch.split(
+            order = shuffling.get_state()
+            batches = torch.split(
                 torch.randperm(len(data.y), generator=shuffling), config.batch_size
-            ):
+            )
+            for batch, rows in enumerate(batches):
+                if batch < done:  # before the checkpoint
+                    continue
                 if len(rows) == 1 or step == steps:
                     break
                 rows = rows.to(device)
                 inputs, targets = data.distorted(data.x[rows], distorting), data.y[rows]
+                mixed = _mixup(inputs, config.mixup, seed, step) if config.mixup else None
+                if mixed is not None:
+                    inputs = mixed[0]
                 lr = config.lr * factor * lr_factor(step, steps, config)
                 for group in optimizer.param_groups:
                     group["lr"] = lr
@@ -127,13 +169,24 @@ def _train(
                 with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.amp):
                     logits = forward(inputs)
                     loss = recipe.loss(logits, targets, inputs)
+                    if mixed is not None:
+                        _, share, partner = mixed
+                        other = recipe.loss(logits, targets[partner], inputs)
+                        loss = share * loss + (1 - share) * other
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
+                if config.clip_norm is not None:
+                    nn.utils.clip_grad_norm_(trained.parameters(), config.clip_norm)
                 optimizer.step()
+                if average is not None:
+                    average.update(step)
                 loss_sum += loss.detach() * len(rows)
                 correct += (logits.detach().argmax(1) == targets).sum()
                 count += len(rows)
                 step += 1
+                # A method with a state of its own beside the modules is started anew instead.
+                if checkpoint is not None and recipe.on_batch is None and checkpoint.due():
+                    checkpoint.save(snapshot())
             seen += count
             record = {
                 "lr": lr,
@@ -143,36 +196,46 @@ def _train(
             if not math.isfinite(record["train_loss"]):
                 diverged = True
                 break
+            done, count, lr = 0, 0, 0.0
+            loss_sum, correct = torch.zeros_like(loss_sum), torch.zeros_like(correct)
             if len(data.y_val):
-                val = measure(data.x_val, data.y_val)
+                val, own_val = measure(data.x_val, data.y_val)
                 record |= {"val_accuracy": val.accuracy, "val_loss": val.loss}
+                record |= {f"val_{name}": value for name, value in own_val.items()}
             if config.test_curve:
-                record["test_accuracy"] = measure(data.x_test, data.y_test).accuracy
+                record["test_accuracy"] = measure(data.x_test, data.y_test)[0].accuracy
             for name, value in record.items():
                 curves.setdefault(name, []).append(value)
             if progress is not None:
                 progress(epoch, epochs, record)
         seconds = time.perf_counter() - started
+        if average is not None and not diverged:
+            average.apply()
+            average = None
         if recipe.finish is not None and not diverged:
             assert data.validation is not None
-            recorded = recipe.finish(model, *data.validation)
+            recorded = {**recipe.finish(model, *data.validation)}
         if recipe.report is not None:
             recorded = {**recorded, **recipe.report()}
 
     # The measurement: the weights after the last epoch, never the best one.
     scores: dict[str, float] = {}
-    test = measure(data.x_test, data.y_test)
+    test, own_test = measure(data.x_test, data.y_test)
     if diverged or not math.isfinite(test.loss):
         diverged = True
     else:
         scores = {"test_accuracy": test.accuracy, "nll": test.loss, "ece": test.ece}
         scores |= {name: curves[name][-1] for name in ("train_loss", "train_accuracy")}
+        recorded |= own_test
         if len(data.y_val):
             # Already measured after the last epoch, unless the method has changed the model since.
             if recipe.finish is not None:
-                val = measure(data.x_val, data.y_val)
+                val, own_val = measure(data.x_val, data.y_val)
             scores |= {"val_accuracy": val.accuracy, "val_loss": val.loss}
+            recorded |= {f"val_{name}": value for name, value in own_val.items()}
     model.train(was_training)
+    if checkpoint is not None:
+        checkpoint.remove()
     return Result(
         status="diverged" if diverged else "done",
         epochs=epochs,
@@ -185,6 +248,37 @@ def _train(
     )
 
 
+def _mixup(inputs: Tensor, alpha: float, seed: int, step: int) -> tuple[Tensor, float, Tensor]:
+    """λ·x + (1 − λ)·x[partner], λ and the partners; drawn from the seed and the step alone."""
+    if not inputs.is_floating_point():
+        raise TstarError("mixup mixes images, signals and vectors, not tokens; leave it out.")
+    random = np.random.default_rng([seed, step])
+    share = float(random.beta(alpha, alpha))
+    partner = torch.from_numpy(random.permutation(len(inputs))).to(inputs.device)
+    return share * inputs + (1 - share) * inputs[partner], share, partner
+
+
+def _own_metric(reference: str) -> Callable[[Tensor, Tensor], float]:
+    function = own.load(reference)
+
+    def metric(logits: Tensor, targets: Tensor) -> float:
+        value = own.call(reference, function, logits, targets)
+        return number(f"What {reference} returns", value)
+
+    return metric
+
+
+def _global_states(device: torch.device) -> list[Tensor]:
+    on = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *on]
+
+
+def _restore_global(states: tuple[Tensor, ...], device: torch.device) -> None:
+    torch.set_rng_state(states[0].cpu())
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1].cpu(), device)
+
+
 def length(samples: int, config: Config) -> tuple[int, int]:
     """Steps and epochs of a run. A last batch of one sample is left out: BatchNorm cannot use it."""
     per_epoch = samples // config.batch_size + (samples % config.batch_size > 1)
@@ -195,11 +289,8 @@ def length(samples: int, config: Config) -> tuple[int, int]:
 
 
 def _recipe(model_or_recipe: nn.Module | Recipe, config: Config) -> Recipe:
-    """A model alone is trained with cross-entropy."""
+    """A model alone is trained with cross-entropy, or with the loss of your own."""
     if isinstance(model_or_recipe, Recipe):
         return model_or_recipe
-
-    def cross_entropy(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-        return F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
-
-    return Recipe(model_or_recipe, cross_entropy)
+    facts = Facts(0, 0, label_smoothing=config.label_smoothing, loss=config.loss)
+    return Recipe(model_or_recipe, cross_entropy(facts))

@@ -1,29 +1,44 @@
-"""The optimiser and the learning rate over the steps of a run."""
+"""The optimizer and the learning rate over the steps of a run."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
+from tstar import own
+from tstar.errors import TstarError
+from tstar.numbers import number
 from tstar.training.config import Config
 
 
 def make_optimizer(module: nn.Module, config: Config) -> torch.optim.Optimizer:
-    """SGD with momentum, Adam or AdamW over every trainable parameter.
+    """SGD with momentum, Adam, AdamW or your own over every trainable parameter.
 
-    Where torch has it, the fused step: one pass over the weights instead of one an operation. It takes
+    Where torch has it, the fused step: one pass over the weights instead of one per operation. It takes
     weights and gradients in the order in which they lie, which autograd keeps the same.
     """
     parameters = [p for p in module.parameters() if p.requires_grad]
     fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
-    lr, decay = config.lr, config.weight_decay
+    betas = (config.beta1, config.beta2)
+    common: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay, "fused": fused}
     if config.optimizer == "sgd":
-        momentum = config.momentum
-        return torch.optim.SGD(parameters, lr, momentum, weight_decay=decay, fused=fused)
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(parameters, lr, weight_decay=decay, fused=fused)
+        return torch.optim.SGD(
+            parameters, momentum=config.momentum, nesterov=config.nesterov, **common
+        )
+    if config.optimizer in ("adam", "adamw"):
+        kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+        return kind(parameters, betas=betas, **common)
+    common |= {"momentum": config.momentum, "nesterov": config.nesterov, "betas": betas}
+    del common["fused"]
+    made = own.call(config.optimizer, own.load(config.optimizer), parameters, **common)
+    if not isinstance(made, torch.optim.Optimizer):
+        raise TstarError(
+            f"{config.optimizer} must return a torch optimizer, got {type(made).__name__}."
+        )
+    return made
 
 
 def lr_factor(step: int, steps: int, config: Config) -> float:
@@ -33,6 +48,9 @@ def lr_factor(step: int, steps: int, config: Config) -> float:
     warm-up that are done; during the warm-up the factor rises linearly to 1. one-cycle: along a cosine from
     1/25 to 1 in three tenths of the steps and to 1/250,000 in the rest (torch's ``OneCycleLR``, momentum constant).
     """
+    if own.is_reference(config.schedule):
+        factor = own.call(config.schedule, own.load(config.schedule), step, steps)
+        return number(f"What {config.schedule} returns", factor)
     if config.schedule == "one-cycle":
         return _one_cycle(step, steps)
     warm = round(config.warmup * steps)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tstar.methods.common import measuring_batch
+
+if TYPE_CHECKING:
+    from tstar.training.parts import Samples
 
 
 class Scores(NamedTuple):
@@ -23,7 +26,7 @@ class Scores(NamedTuple):
 @torch.no_grad()
 def predict(
     model: nn.Module,
-    inputs: Tensor,
+    inputs: Tensor | Samples,
     *,
     prepare: Callable[[Tensor], Tensor] | None = None,
     batch_size: int | None = None,
@@ -37,7 +40,8 @@ def predict(
     device_type = inputs.device.type
     try:
         parts = []
-        for batch in torch.split(inputs, batch_size):
+        for start in range(0, len(inputs), batch_size):
+            batch = inputs[start : start + batch_size]
             batch = batch if prepare is None else prepare(batch)
             with torch.autocast(device_type, dtype=torch.bfloat16, enabled=amp):
                 parts.append(model(batch).float())

@@ -1,0 +1,38 @@
+"""Advised: what ``tstar.recommend`` says for this training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from tstar.methods.common import Plain, cross_entropy
+from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.tempering import temper
+
+
+@dataclass(frozen=True)
+class Advised(Plain):
+    r"""L = CE(z/T, y) with the T, norm and learning rate that :func:`tstar.recommend` advises for the run's training."""
+
+    name = "advised"
+
+    def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
+        from tstar.advice import recommend
+
+        told: dict[str, Any] = {
+            "label_smoothing": facts.label_smoothing,
+            "scenario": facts.scenario,
+        }
+        config = facts.training
+        if config is not None and config.optimizer in ("sgd", "adam", "adamw"):
+            names = ("optimizer", "lr", "momentum", "steps", "batch_size", "weight_decay")
+            told |= {name: getattr(config, name) for name in names}
+        advice = recommend(
+            model, csg=facts.csg, num_classes=facts.num_classes, head=facts.head, **told
+        )
+        recipe = Recipe(temper(model, advice, head=facts.head), cross_entropy(facts))
+        if advice.lr_factor != 1:
+            recipe.on_epoch = lambda epoch, epochs: advice.lr_factor
+        return recipe

@@ -1,0 +1,24 @@
+"""Names and messages from files and users, made safe to show."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Control and format characters (bidirectional marks among them), surrogates, line and paragraph separators.
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def printable(text: object, *, lines: bool = False) -> str:
+    r"""Text with every character escaped that a terminal or browser would obey instead of showing.
+
+    ``lines`` keeps newlines and tabs, for texts of several lines.
+
+    >>> printable("a\x1b[31mb\u202ec")
+    'a\\x1b[31mb\\u202ec'
+    """
+    return "".join(
+        character
+        if unicodedata.category(character) not in _HIDDEN or (lines and character in "\n\t")
+        else character.encode("unicode_escape").decode()
+        for character in str(text)
+    )

@@ -1,0 +1,139 @@
+"""One run of a method: build, find the output layer, prepare, train, measure. Every command trains through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tstar.errors import TstarError
+from tstar.methods.interface import Facts, Method
+from tstar.methods.searching import search, searches
+from tstar.surgery.finding import resolve_head, tempered_heads
+from tstar.training.checkpoint import Checkpoint
+from tstar.training.config import Config
+from tstar.training.loop import Progress, Result, length, train
+from tstar.training.parts import Parts, make_parts
+
+if TYPE_CHECKING:
+    from tstar.data import DataSet
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that has ended: its result, the trained model, what was known before, and how many trainings it took.
+
+    ``head`` is T and the norm of the tempered head as the method prepared it, if it made one; ``temperature`` is
+    the one that a search found.
+    """
+
+    result: Result
+    model: nn.Module
+    facts: Facts
+    parts: Parts
+    head: tuple[float, bool] | None = None
+    trainings: int = 1
+    temperature: float | None = None
+
+
+def run(
+    method: Method,
+    make_model: Callable[[], nn.Module],
+    data: DataSet | Parts,
+    config: Config,
+    *,
+    num_classes: int,
+    seed: int = 0,
+    csg: float | None = None,
+    scenario: str = "scratch",
+    teacher: Callable[[], nn.Module] | None = None,
+    head: str | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Trained:
+    """Train a method on one seed. One that searches trains each candidate; the best on validation data counts.
+
+    Args:
+        make_model: makes the model as it is before the method changes it, the same at each call.
+        data: a data set, or what :func:`make_parts` made of it for this seed.
+        teacher: makes the trained teacher of a method that needs one.
+        head: the output layer's path, where it cannot be found without help.
+    """
+    parts = data if isinstance(data, Parts) else make_parts(data, config, seed)
+    steps, epochs = length(len(parts.y), config)
+
+    def once(method: Method, checkpoint: Checkpoint | None) -> Trained:
+        nonlocal head
+        # Models and a method's own layers may draw from the global generator: seeded here, restored afterwards.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = make_model()
+            found = resolve_head(model, head, parts.ready(parts.x[:2]).cpu())
+            if found.num_classes != num_classes:
+                raise TstarError(
+                    f"The model must have one output for each of the data's {num_classes} classes, got "
+                    f"{found.num_classes}."
+                )
+            head = found.path
+            facts = Facts(
+                num_features=found.num_features,
+                num_classes=num_classes,
+                csg=csg,
+                epochs=epochs,
+                label_smoothing=config.label_smoothing,
+                loss=config.loss,
+                teacher=teacher() if teacher and "teacher" in method.needs else None,
+                validation=parts.validation if "validation" in method.needs else None,
+                head=head,
+                inputs=parts.ready(parts.x[: config.batch_size]),
+                training=replace(config, steps=steps),
+                scenario=scenario,
+            )
+            recipe = method.prepare(model, facts)
+            made = [
+                (float(h.temperature), h.norm is not None)
+                for h in tempered_heads(recipe.model).values()
+            ]
+        with _dropout(recipe.model, head, config.dropout):
+            result = train(
+                recipe, parts, config, seed=seed, progress=progress, checkpoint=checkpoint
+            )
+        return Trained(result, recipe.model, facts, parts, made[0] if made else None)
+
+    if not searches(method):
+        return once(method, checkpoint)
+    runs: list[Trained] = []
+
+    def score(candidate: Method) -> float | None:
+        runs.append(once(candidate, None))
+        return runs[-1].result.val_accuracy  # None where it diverged
+
+    found = search(method, score, seed=seed)
+    best = runs[found.trials.index(found.best)]
+    trials = [[trial.temperature, trial.score] for trial in found.trials]
+    seconds = sum(run.result.seconds for run in runs)
+    result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
+    return replace(best, result=result, trainings=found.runs, temperature=found.best.temperature)
+
+
+@contextmanager
+def _dropout(model: nn.Module, head: str, share: float) -> Iterator[None]:
+    """Inside, a share of the features is dropped before the output layer while the model trains."""
+    if not share:
+        yield
+        return
+
+    def drop(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        features: Tensor = inputs[0]
+        return (F.dropout(features, share, module.training), *inputs[1:])
+
+    handle = model.get_submodule(head).register_forward_pre_hook(drop)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -1,0 +1,129 @@
+"""Parts of your own: found, imported, fingerprinted, and blamed by name."""
+
+import sys
+
+import pytest
+
+from tstar import own
+from tstar.errors import TstarError
+
+SOURCE = """
+WIDTH = 3
+
+def helper(x):
+    return x + WIDTH
+
+def make(n):
+    return helper(n)
+
+def other(n):
+    return n
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "parts.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def printed(path, name="make"):
+    return own.fingerprint(own.resolve(f"./{path.name}:{name}", path.parent))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("./mine.py:make", True),
+        ("../nets/mine.py:make", True),
+        ("package.module:make", True),
+        ("insert-ln:affine=false", False),
+        ("kd:tau=2", False),
+        ("timm/resnet18", False),
+        ("digits", False),
+        (3, False),
+        (True, False),
+    ],
+)
+def test_what_counts_as_a_reference(text, is_one):
+    assert own.is_reference(text) is is_one
+
+
+def test_a_file_and_a_module_beside_the_study_are_the_same(file, tmp_path):
+    for text in ("./parts.py:make", "parts:make"):
+        assert own.load(own.resolve(text, tmp_path))(4) == 7
+    assert own.resolve("json:loads", tmp_path) == "json:loads"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("return helper(n)", "return helper(2 * n)", True),
+        ("return x + WIDTH", "return x - WIDTH", True),
+        ("WIDTH = 3", "WIDTH = 4", True),
+        ("def other(n):\n    return n", "def other(n):\n    return 5", False),
+        ("def helper", "# a comment\ndef helper", False),
+    ],
+)
+def test_the_fingerprint_changes_with_all_that_the_part_names(file, old, new, changes):
+    before = printed(file)
+    assert old in SOURCE
+    file.write_text(SOURCE.replace(old, new))
+    assert (printed(file) != before) is changes
+
+
+def test_the_fingerprint_follows_files_of_the_same_folder(file, tmp_path):
+    beside = tmp_path / "neighbor_of_parts.py"
+    beside.write_text("def deep(x):\n    return x\n")
+    file.write_text("from neighbor_of_parts import deep\n\ndef make(n):\n    return deep(n)\n")
+    before = printed(file)
+    beside.write_text("def deep(x):\n    return 2 * x\n")
+    sys.modules.pop("neighbor_of_parts", None)
+    assert printed(file) != before
+
+
+def test_code_under_the_guard_is_no_part_of_it(file):
+    before = printed(file)
+    file.write_text(SOURCE + "\nif __name__ == '__main__':\n    make(1)\n")
+    assert printed(file) == before
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        ("def make(", "make", "could not be imported: SyntaxError"),
+        ("import nothing_like_this", "make", "could not be imported: ModuleNotFoundError"),
+        ("raise SystemExit(3)", "make", "could not be imported: SystemExit"),
+        ("def maker(): pass", "make", "did you mean 'maker'"),
+        ("make = 3", "make", "must be a function or a class, got int"),
+    ],
+)
+def test_a_broken_part_is_one_error_that_names_it(file, source, name, message):
+    file.write_text(source)
+    with pytest.raises(TstarError, match=r"parts\.py") as caught:
+        own.load(f"{file}:{name}")
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_and_a_missing_module(tmp_path):
+    with pytest.raises(TstarError, match="could not be read"):
+        own.load(own.resolve("./none.py:make", tmp_path))
+    with pytest.raises(TstarError, match="'no_such_module_here' was not found"):
+        own.load("no_such_module_here:make")
+
+
+def test_a_part_is_given_what_it_takes():
+    assert own.call("x", lambda a, b=0: (a, b), 1, b=2, c=3) == (1, 2)
+    assert own.call("x", lambda **all: all, c=3) == {"c": 3}
+    with pytest.raises(
+        TstarError, match=r"^x:y failed: ZeroDivisionError: .*test_own.py, line \d+"
+    ):
+        own.call("x:y", lambda: 1 / 0)
+
+
+def test_functions_at_hand_become_references():
+    assert own.reference_to(own.load, "f") == "tstar.own:load"
+    for part in (lambda: 1, own, 3, test_a_part_is_given_what_it_takes.__call__):
+        with pytest.raises(TstarError, match=r"models.* must be a function or class"):
+            own.reference_to(part, "models['x']")

@@ -1,0 +1,24 @@
+"""Names from files and users are shown, never obeyed."""
+
+import pytest
+
+from tstar.text import printable
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x1b", "\x07", "\u202e", "\u2066", "\u200b", "\n", "\x9b", "\u2028"]
+)
+def test_what_a_terminal_would_obey_is_escaped(hidden):
+    shown = printable(f"a{hidden}b")
+    assert hidden not in shown
+    assert shown.startswith("a\\")
+    assert shown.endswith("b")
+
+
+def test_letters_of_every_script_stay_as_they_are():
+    text = "ε = 1, 温度, حرارة, é"
+    assert printable(text) == text
+
+
+def test_texts_of_several_lines_keep_them():
+    assert printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
