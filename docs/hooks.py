@@ -1,33 +1,108 @@
-"""What mkdocs adds to the pages: the calculator, and the tables that scripts have written to results/."""
+"""What mkdocs adds to the pages: the calculator, the tutorials, sections of the README, tables and figures of results/."""
+
+from __future__ import annotations
 
 import csv
+import html as markup
+import importlib.util
 import re
 from pathlib import Path
 
 from mkdocs.structure.files import File, Files
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results"
 
 
 def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
     from tstar.calculator import page
 
+    notebooks = _notebooks()
     files.append(File.generated(config, "calculator/page.html", content=page()))
+    for path in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
+        text = notebooks.markdown(notebooks.read(path), path.name)
+        files.append(File.generated(config, f"tutorials/{path.stem}.md", content=text))
+    for picture in pictures():
+        files.append(File.generated(config, _address(picture), content=picture.read_bytes()))
     return files
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Put the tables where the pages name them."""
+    """Put the tables, figures and sections where the pages name them."""
     for name, table in (("cost", cost), ("variance", variance), ("coverage", coverage)):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
+    markdown = re.sub(
+        r"^{{ readme: (.*) }}$", lambda m: section(m[1]), markdown, flags=re.MULTILINE
+    )
+    if "{{ figures" in markdown:
+        markdown = gallery(markdown)
     return markdown
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """The docstrings' ``:func:`name` `` is for readers of the source; on a page the name is enough."""
-    return re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
+    """Names without Sphinx's roles; a copy button that takes the commands, without prompts and output."""
+    html = re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
+    return re.sub(r'<div class="highlight">.*?</div>', _copied, html, flags=re.DOTALL)
+
+
+def _copied(block: re.Match[str]) -> str:
+    text = markup.unescape(re.sub(r"<[^>]+>", "", block[0]))
+    commands = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
+    if not commands:
+        return block[0]
+    return block[0].replace("<div", f'<div data-copy="{markup.escape(commands)}"', 1)
+
+
+def _notebooks():  # type: ignore[no-untyped-def]
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs" / "notebooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def section(title: str) -> str:
+    """A section of the README with its heading, or nothing where there is none; its links as the site has them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## [^\n]*{title}.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return ""
+    linked = re.sub(r"\]\(docs/", "](", found[0])
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:|#|\w+\.md|figures/)[^)]*\)", r"\1", linked)
+
+
+def pictures() -> list[Path]:
+    """Every figure that is kept in results/."""
+    found = [p for ending in ("png", "svg") for p in RESULTS.rglob(f"*.{ending}")]
+    return sorted(found)
+
+
+def _address(picture: Path) -> str:
+    return f"gallery/{picture.relative_to(RESULTS).as_posix()}"
+
+
+def gallery(markdown: str) -> str:
+    """``{{ figures FOLDER }}`` becomes the figures of that folder of results/, ``{{ figures }}`` all that no line names."""
+    named = re.findall(r"{{ figures (\S+) }}", markdown)
+    rest = [p for p in pictures() if p.relative_to(RESULTS).parts[0] not in named]
+    folders = dict.fromkeys(p.relative_to(RESULTS).parts[0] for p in rest)
+    more = "\n\n".join(
+        f"## {name}\n\nHow they are made: `results/{name}/README.md`.\n\n{{{{ figures {name} }}}}"
+        for name in folders
+    )
+    markdown = markdown.replace("{{ figures }}", more)
+    return re.sub(r"{{ figures (\S+) }}", lambda m: _figures(m[1]), markdown)
+
+
+def _figures(folder: str) -> str:
+    found = [p for p in pictures() if p.relative_to(RESULTS).parts[0] == folder]
+    shown = [(p.stem.replace("_", " ").replace("-", " "), _address(p)) for p in found]
+    return "\n\n".join(
+        f"**{name}**\n\n![{name}]({address}){{ loading=lazy }}" for name, address in shown
+    )
 
 
 def cost() -> str:

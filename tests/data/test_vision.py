@@ -123,7 +123,8 @@ def test_flowers_joins_its_validation_part(
     )
     data = load("flowers102", root=tmp_path)
     assert (len(data.x_train), len(data.x_test), data.num_classes) == (204, 102, 102)
-    assert data.classes[0] == "pink primrose"
+    named = hasattr(datasets.Flowers102, "classes")  # older torchvision has numbers alone
+    assert data.classes[0] == ("pink primrose" if named else "0")
     assert paint.labels(data.x_train) == (data.y_train % 8).tolist()
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -34,7 +35,7 @@ def site(tmp_path_factory) -> Path:
 def test_links_lead_to_files(site: Path):
     missing = []
     pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
-    assert len(pages) >= 9
+    assert len(pages) >= 14
     for page in pages:
         for link in re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8")):
             if re.match(r"[a-z]+:", link):
@@ -71,3 +72,48 @@ def test_every_public_name_is_in_the_api(site: Path):
     text = (site / "api" / "index.html").read_text(encoding="utf-8")
     for name in tstar.__all__:
         assert f'id="tstar.{name}"' in text or name in ("data", "models", "paper"), name
+
+
+def names_in_tables(html: str) -> list[str]:
+    """The first cell of every row of a page's tables, without the heads."""
+    return [
+        re.sub(r"<[^>]+>", "", row).strip()
+        for table in re.findall(r"<table>.*?</table>", html, re.DOTALL)
+        for row in re.findall(r"<tr[^>]*>\s*<td>(.*?)</td>", table, re.DOTALL)
+    ]
+
+
+@pytest.mark.slow
+def test_every_parameter_of_the_api_is_one_name(site: Path):
+    """A docstring's "a, b: …" would become one row that is neither."""
+    names = names_in_tables((site / "api" / "index.html").read_text(encoding="utf-8"))
+    assert len(names) > 50
+    assert [name for name in names if not re.fullmatch(r"\*{0,2}\w+", name)] == []
+
+
+@pytest.mark.slow
+def test_the_copy_button_takes_the_commands_alone(site: Path):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    copied = [unescape(text) for text in re.findall(r'data-copy="([^"]*)"', page)]
+    assert "tstar temperature --features 2048 --classes 8 --csg 3.85" in copied
+    assert not any(line.startswith("$") for text in copied for line in text.splitlines())
+    assert page.count('class="gp"') == sum(len(text.splitlines()) for text in copied)
+
+
+@pytest.mark.slow
+def test_the_home_page_has_the_figure_and_says_when_not_to_use_it(site: Path):
+    page = (site / "index.html").read_text(encoding="utf-8").partition("<article")[2]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "figures/demo.png" in page
+    for title in re.findall(r"^## (When not to use it|.*expect.*)$", readme, re.MULTILINE):
+        assert f">{title}<" in page
+
+
+@pytest.mark.slow
+def test_every_figure_is_in_the_gallery(site: Path):
+    page = (site / "gallery" / "index.html").read_text(encoding="utf-8")
+    results = ROOT / "results"
+    kept = [p for ending in ("png", "svg") for p in results.rglob(f"*.{ending}")]
+    assert len(kept) > 10
+    for picture in kept:
+        assert f'src="{picture.relative_to(results).as_posix()}"' in page, picture

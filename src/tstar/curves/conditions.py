@@ -37,8 +37,9 @@ class Curve:
         facts: those of the condition, and norm, backbone and method.
         temperatures: ascending, (G,).
         seeds: (S,), ascending.
-        val, test: accuracies as fractions, (S, G); NaN where a seed has no run at that T, or the run no
-            such number. A diverged run counts 1/K.
+        val: validation accuracies as fractions, (S, G); NaN where a seed has no run at that T, or the run
+            no such number. A diverged run counts 1/K.
+        test: test accuracies, likewise.
         ran: (S, G), whether there is a run.
         diverged: how many runs diverged.
     """

@@ -13,8 +13,10 @@ class Judged:
     """What a T is worth in one condition. Accuracies are fractions, differences points.
 
     Attributes:
-        temperature, accuracy: the T and the mean accuracy there, interpolated in ln T.
-        best_temperature, best: the oracle's T, chosen by validation accuracy, and the accuracy there.
+        temperature: T.
+        accuracy: the mean accuracy there, interpolated in ln T.
+        best_temperature: the oracle's T, chosen by validation accuracy.
+        best: the accuracy there.
         seeds: how many seeds these are means of.
         regret: 100·(best − accuracy). It may be negative, where validation misled the oracle.
         gain: 100·(accuracy − plain) over the ``plain_seeds`` that both have; ``None`` without any.

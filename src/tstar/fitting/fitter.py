@@ -60,7 +60,8 @@ def fit(
         average: of the seeds; the paper interpolates means, and reports medians elsewhere.
         interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
         bounds: of the search, over the defaults α [0, 10], β [−100, 100], γ and δ [−20, 20].
-        minimum, maximum: the clip; they become part of the set.
+        minimum: the lower end of the clip; it becomes part of the set.
+        maximum: its upper end.
         norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
         method: keep the runs of this method, ``None`` for all; a sweep's grid is ``"fixed"``.
         restarts: independent runs of the optimiser.

@@ -23,7 +23,10 @@ class Fit:
 
     Attributes:
         coefficients: the record that ``tstar.temperature(coefficients=…)`` takes.
-        correction, metric, average, interpolation: what was asked for.
+        correction: what was asked for, as were the next three.
+        metric: whose accuracy, "val" or "test".
+        average: over seeds.
+        interpolation: between the temperatures of the grid.
         regret: mean over conditions of (accuracy at the best grid T − accuracy at the fitted T).
         accuracy: mean interpolated accuracy at the fitted T.
         baselines: the same mean regret for T = 1 and for the paper's set of the same variant, on
@@ -33,7 +36,8 @@ class Fit:
         intervals: bootstrap intervals, over seeds and over conditions; empty without bootstrap.
         flat: lines of coefficients that cost less than 0.1 points, flattest first.
         flags: what a careful reader should know, one sentence each.
-        runs, diverged: how many runs were used, and how many of them counted as chance.
+        runs: how many runs were used.
+        diverged: how many of them counted as chance.
         left_out: conditions that ``skip=True`` left out, each with the reason.
     """
 
