@@ -192,28 +192,28 @@ def draw(demo: Demo, path: str) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    colours = ("#0072b2", "#d55e00")  # Okabe and Ito: told apart by every eye
+    colors = ("#0072b2", "#d55e00")  # Okabe and Ito: told apart by every eye
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
-    for M, colour in zip(demo.recommended, colours, strict=True):
+    for M, color in zip(demo.recommended, colors, strict=True):
         curve = sorted((T, p) for (width, T, norm), p in demo.points.items() if width == M and norm)
         axes.errorbar(
             [T for T, _ in curve],
             [p.mean for _, p in curve],
             [p.spread for _, p in curve],
-            color=colour,
+            color=color,
             marker="o",
             markersize=4,
             capsize=2,
             label=f"M = {M}",
         )
-        axes.axhline(demo.plain(M).mean, color=colour, linestyle="--", linewidth=1, alpha=0.7)
+        axes.axhline(demo.plain(M).mean, color=color, linestyle="--", linewidth=1, alpha=0.7)
         axes.plot(
             demo.recommended[M],
             demo.advised(M).mean,
             marker="*",
             markersize=16,
-            color=colour,
+            color=color,
             zorder=5,
         )
     axes.set_xscale("log", base=2)

@@ -240,3 +240,21 @@ def test_completion_offers_the_options_of_a_command():
 def test_the_completion_script_names_the_program():
     done = tstar("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "_TSTAR_COMPLETE" in done.stdout
+
+
+def test_where_a_result_goes_has_one_name_and_old_names_are_understood(commands):
+    old = {"demo": "--out", "compare": "--out", "csg": "--plot", "check": "--figure"}
+    old = {f"tstar {name}": flag for name, flag in old.items()}
+    for name, command in commands.items():
+        options = {flag: option for option in command.params for flag in option.opts}
+        for flag in ("--out", "--plot", "--figure", "--correction"):
+            assert flag not in options or options[flag].hidden, (name, flag)
+        if "--output" in options:
+            assert "-o" in options, name
+        if name in old:
+            assert {"--output", "-o", old.pop(name)} <= {*options}, name
+        for option in command.params:
+            if not getattr(option, "hidden", False) and hasattr(option, "help"):
+                assert option.help, (name, option.name)  # every option says what it is
+                assert not option.help.startswith(("Of ", "For ")), (name, option.help)
+    assert old == {}

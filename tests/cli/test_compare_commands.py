@@ -77,7 +77,7 @@ def test_an_interrupt_keeps_what_had_finished(tmp_path, monkeypatch):
         return honest(self, name, method)
 
     monkeypatch.setattr(harness._Bench, "run", interrupted)
-    result = run(QUICK, "--methods", "default,sqrt-m", "--out", str(tmp_path))
+    result = run(QUICK, "--methods", "default,sqrt-m", "--output", str(tmp_path))
     assert result.exit_code == 130
     with (tmp_path / "runs.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 2

@@ -44,7 +44,7 @@ def test_json_holds_what_the_library_says(stored):
 
 
 def test_the_page_shows_value_interval_pairs_and_temperatures(stored, tmp_path):
-    result = run(stored, "--plot", tmp_path / "csg.png", "--repeats", 2)
+    result = run(stored, "-o", tmp_path / "csg.png", "--repeats", 2)
     assert "csg = " in result.stdout
     assert "over 2 draws" in result.stdout
     assert "most alike" in result.stdout

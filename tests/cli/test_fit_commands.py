@@ -40,7 +40,7 @@ def test_fit_json_is_json_alone(store):
     result = invoke(
         "fit",
         store,
-        "--correction",
+        "--variant",
         "cn",
         "--restarts",
         "1",
@@ -78,7 +78,7 @@ def test_fit_cross_validates_and_compares(store):
     assert {row["optimisation"] for row in data["rows"]} == {"CO", "GO"}
     data = json.loads(
         invoke(
-            "fit", store, "--alternatives", "--correction", "cn", "--restarts", "1", "--json"
+            "fit", store, "--alternatives", "--variant", "cn", "--restarts", "1", "--json"
         ).stdout
     )
     assert len(data["rows"]) == 4

@@ -67,7 +67,7 @@ def test_coefficients_that_cannot_be_told_apart(runs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"correction": "cng"}, "correction 'cng'.*'cn'"),
+        ({"correction": "cng"}, "variant 'cng'.*'cn'"),
         ({"bounds": {"epsilon": (0, 1)}}, "coefficient in bounds 'epsilon'"),
         ({"bounds": {"alpha": (1, 1)}}, "low < high must hold for the bounds of alpha"),
         ({"bounds": {"alpha": 3}}, r"must be \(low, high\)"),

@@ -2,12 +2,12 @@
 // The curve over M: SVG drawn at the size it is shown at, so that text stays readable on a phone.
 
 const SERIES = [
-  { name: "advice", label: "advice, for what you gave", colour: "--ink", dash: "" },
-  { name: "base", label: "base", colour: "--c1", dash: "" },
-  { name: "csg", label: "csg", colour: "--c2", dash: "7 3" },
-  { name: "cn", label: "cn", colour: "--c3", dash: "2 3" },
-  { name: "csgcn", label: "csg + cn", colour: "--c4", dash: "9 3 2 3" },
-  { name: "sqrt-m", label: "√M, for comparison", colour: "--faint", dash: "1 4" },
+  { name: "advice", label: "advice, for what you gave", color: "--ink", dash: "" },
+  { name: "base", label: "base", color: "--c1", dash: "" },
+  { name: "csg", label: "csg", color: "--c2", dash: "7 3" },
+  { name: "cn", label: "cn", color: "--c3", dash: "2 3" },
+  { name: "csgcn", label: "csg + cn", color: "--c4", dash: "9 3 2 3" },
+  { name: "sqrt-m", label: "√M, for comparison", color: "--faint", dash: "1 4" },
 ];
 
 const element = (name, attributes = {}, text = "") => {
@@ -71,7 +71,7 @@ function drawChart(box, known, facts, training, chosen, chosenT) {
   svg.append(element("text", { x: 4, y: 12, class: "strong" }, "T"));
   for (const line of lines) {
     const path = line.heights.map((t, i) => `${i ? "L" : "M"}${x(widths[i]).toFixed(1)} ${y(t).toFixed(1)}`).join("");
-    const style = `stroke: var(${line.colour})${line.name === chosen ? "; stroke-width: 3.2" : ""}`;
+    const style = `stroke: var(${line.color})${line.name === chosen ? "; stroke-width: 3.2" : ""}`;
     svg.append(element("path", { d: path, class: "curve", "stroke-dasharray": line.dash, style, "data-series": line.name }));
   }
   svg.append(element("line", { x1: x(M), x2: x(M), y1: top, y2: height - bottom, class: "here" }));
@@ -84,7 +84,7 @@ function drawLegend(box, lines) {
   box.replaceChildren(...lines.map((line) => {
     const item = document.createElement("span");
     const swatch = element("svg", { width: 30, height: 10, "aria-hidden": "true" });
-    swatch.append(element("path", { d: "M1 5H29", class: "curve", "stroke-dasharray": line.dash, style: `stroke: var(${line.colour})` }));
+    swatch.append(element("path", { d: "M1 5H29", class: "curve", "stroke-dasharray": line.dash, style: `stroke: var(${line.color})` }));
     item.append(swatch, line.label);
     return item;
   }));

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
+from tstar.cli.options import OldOut
 
 if TYPE_CHECKING:
     from tstar.comparing.statistics import Row, Run
@@ -48,10 +49,12 @@ def compare(
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
     data_root: Annotated[Path | None, typer.Option(help="Where data sets are found.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … or auto.")] = "cpu",
-    out: Annotated[
-        Path, typer.Option(help="Folder for the tables and the reliability diagram.")
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder for the tables and the reliability diagram."),
     ] = Path("tstar-compare"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: OldOut = None,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
 
@@ -104,7 +107,9 @@ def compare(
         except KeyboardInterrupt:
             stopped = True
     rows = summarise(runs, baseline)
-    paths = save(runs, rows, out, baseline=baseline, about=_about(dataset)) if runs else []
+    paths = (
+        save(runs, rows, out or output, baseline=baseline, about=_about(dataset)) if runs else []
+    )
     if as_json:
         typer.echo(json.dumps(_record(runs, rows, stopped), indent=2))
     elif rows:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import USE, app
+from tstar.cli.options import OldOut
 
 if TYPE_CHECKING:
     from tstar.demo import Demo, Point
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
 @app.command(rich_help_panel=USE)
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the figure.")] = Path("tstar-demo.png"),
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each cell.")] = 3,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the figure.")] = Path(
+        "tstar-demo.png"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each temperature and width.")] = 3,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes; by default two, or one a core.")
+        int, typer.Option(min=1, help="Processes; two by default, or one per core.")
     ] = min(2, os.cpu_count() or 1),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: OldOut = None,
 ) -> None:
     """The whole story on real data in about a minute; nothing to download.
 
@@ -48,14 +52,15 @@ def demo(
             workers=workers,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    story.draw(result, str(out))
+    output = out or output
+    story.draw(result, str(output))
     if as_json:
         typer.echo(json.dumps(_as_dict(result), indent=2))
         return
     console.print(_table(result))
     for notice in result.notices:
         console.print(f"  [dim]{notice}[/]", highlight=False)
-    console.print(f"Figure: [bold]{out}[/]", highlight=False)
+    console.print(f"Figure: [bold]{output}[/]", highlight=False)
 
 
 def _table(result: Demo) -> Table:

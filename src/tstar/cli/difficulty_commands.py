@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import USE, app
+from tstar.cli.options import OldPlot
 
 if TYPE_CHECKING:
     from tstar.difficulty import Csg
@@ -22,23 +23,26 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
 @app.command(rich_help_panel=USE)
 def csg(
-    path: Annotated[str, typer.Argument(help="Image folder, .npz file, or a data set's name.")],
-    samples: Annotated[int, typer.Option(help="Samples of a class that are looked at.")] = 250,
-    neighbors: Annotated[int, typer.Option(help="Nearest neighbours of each.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    path: Annotated[str, typer.Argument(help="Image folder, .npz file, or name of a data set.")],
+    samples: Annotated[int, typer.Option(help="Samples per class that are looked at.")] = 250,
+    neighbors: Annotated[int, typer.Option(help="Nearest neighbors of each sample.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the draw of samples.")] = 0,
     size: Annotated[
-        int, typer.Option(help="Images are brought to SIZE×SIZE; 0: as they are.")
+        int, typer.Option(help="Images are resized to SIZE×SIZE; 0 leaves them as they are.")
     ] = 32,
     repeats: Annotated[int, typer.Option(help="Draws; more than one gives their spread.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Save a figure (.png, .pdf, .svg).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save a figure (.png, .pdf, .svg).")
+    ] = None,
     skip_unreadable: Annotated[
         bool, typer.Option("--skip-unreadable", help="Go on without unreadable files.")
     ] = False,
+    plot: OldPlot = None,
 ) -> None:
     """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
 
-    Example: tstar csg path/to/images --plot csg.png
+    Example: tstar csg path/to/images -o csg.png
     """
     from tstar.difficulty import csg as measure
 
@@ -52,12 +56,13 @@ def csg(
         skip_unreadable=skip_unreadable,
     )
     reason, rows = _temperatures(result)
-    if plot is not None:
-        result.plot(plot)
+    figure = plot or output
+    if figure is not None:
+        result.plot(figure)
     if as_json:
         typer.echo(json.dumps(_as_dict(result, reason, rows), indent=2, ensure_ascii=False))
     else:
-        _show(result, reason, rows, plot)
+        _show(result, reason, rows, figure)
 
 
 def _temperatures(result: Csg) -> tuple[str, list[tuple[int, Explanation]]]:

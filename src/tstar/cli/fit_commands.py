@@ -23,9 +23,11 @@ Metric = Annotated[str, typer.Option(help="val, or test as in the paper.")]
 @app.command(rich_help_panel=RESEARCH)
 def fit(
     runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
-    correction: Annotated[str, typer.Option(help="none, csg, cn or csgcn.")] = "csgcn",
+    variant: Annotated[
+        str, typer.Option(help="Coefficients to fit: base, csg, cn or csgcn.")
+    ] = "csgcn",
     metric: Metric = "val",
-    average: Annotated[str, typer.Option(help="Of the seeds: mean or median.")] = "mean",
+    average: Annotated[str, typer.Option(help="Average over the seeds: mean or median.")] = "mean",
     interpolation: Annotated[
         str, typer.Option(help="Linear in lnT, or in T as in the paper.")
     ] = "lnT",
@@ -36,23 +38,26 @@ def fit(
         bool, typer.Option("--per-environment", help="One fit for each model and data set.")
     ] = False,
     cross_validate: Annotated[
-        bool, typer.Option("--cross-validate", help="All corrections, leaving one data set out.")
+        bool, typer.Option("--cross-validate", help="All variants, leaving one data set out.")
     ] = False,
     alternatives: Annotated[
         bool, typer.Option("--alternatives", help="The paper's fit against fits in ln T.")
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Refits for each interval; 0 for none.")] = 40,
-    restarts: Annotated[int, typer.Option(help="Independent runs of the optimiser.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the optimiser and the bootstrap.")] = 0,
+    restarts: Annotated[int, typer.Option(help="Independent runs of the optimizer.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the optimizer and the bootstrap.")] = 0,
     skip: Annotated[bool, typer.Option("--skip", help="Leave out unusable conditions.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    correction: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Fit the temperature formula's coefficients to your runs.
 
-    Example: tstar fit runs.db --correction csgcn -o coefficients.json
+    Example: tstar fit runs.db --variant csgcn -o coefficients.json
     """
     require("scipy", "fit")
     from tstar import fitting
+
+    variant = correction or variant  # --correction is the old name
 
     common: dict[str, Any] = {
         "metric": metric,
@@ -75,12 +80,12 @@ def fit(
             table = fitting.correction_table(runs, interpolation=interpolation, **common)  # type: ignore[arg-type]
             title = "Accuracy in % on each data set, left out of the fit (CO) or not (GO)"
         elif alternatives:
-            table = fitting.alternatives(runs, correction, **common)
+            table = fitting.alternatives(runs, variant, **common)
             title = "Cross-validated mean regret, judged by two interpolations"
         else:
             result = fitting.fit(
                 runs,
-                correction,
+                variant,
                 interpolation=interpolation,  # type: ignore[arg-type]
                 bootstrap=bootstrap,
                 **common,

@@ -41,8 +41,10 @@ def report(
     metric: Metric = "test",
     variant: Variant = None,
     coefficients: CoefficientFile = None,
-    formats: Annotated[str, typer.Option(help="Of the figures, comma-separated.")] = "svg,pdf,png",
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    formats: Annotated[
+        str, typer.Option(help="Formats of the figures, comma-separated.")
+    ] = "svg,pdf,png",
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     no_fits: Annotated[
         bool, typer.Option("--no-fits", help="Leave out the tables of fitted coefficients.")
     ] = False,

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, USE, app
+from tstar.cli.options import OldFigure
 from tstar.errors import TstarError
 from tstar.text import printable
 
@@ -329,10 +330,12 @@ def check(
     optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
     size: Annotated[int | None, typer.Option(help="Bring images to this many pixels.")] = None,
     data_root: DataRoot = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw accuracy against T into this file.")
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw accuracy against T into this file."),
     ] = None,
     as_json: AsJson = False,
+    figure: OldFigure = None,
 ) -> None:
     """Train briefly at several temperatures: where is the peak, and where does the formula point?
 
@@ -362,6 +365,7 @@ def check(
             config=Config(lr=lr, optimizer=optimizer),
             progress=progress,
         )
+    figure = figure or output
     if figure is not None:
         result.plot(figure)
     if as_json:

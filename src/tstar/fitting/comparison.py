@@ -104,7 +104,7 @@ def coefficient_table(
 
 def alternatives(
     runs: pd.DataFrame | str | os.PathLike[str],
-    correction: str = "csgcn",
+    variant: str = "csgcn",
     *,
     metric: Metric = "val",
     average: Average = "mean",
@@ -125,9 +125,9 @@ def alternatives(
     for label, form, interpolation in _FORMS:
         how = How(metric, average, interpolation, restarts, seed, form)
         total = dict.fromkeys(_YARDSTICKS, 0.0)
-        for held, theta in folds(found, correction, how):
+        for held, theta in folds(found, variant, how):
             for column, yardstick in _YARDSTICKS.items():
-                score = judge(held, correction, theta, replace(how, interpolation=yardstick))
+                score = judge(held, variant, theta, replace(how, interpolation=yardstick))
                 total[column] += score["regret"] * len(held) / len(found)
         rows.append({"fit": label, **total})
     return pd.DataFrame(rows)

@@ -61,7 +61,7 @@ def per_environment(
         for place in sorted({_environment(c) for c in found}):
             members = [c for c in found if _environment(c) == place]
             try:
-                theta, _, accuracy = refit(members, "none", how)
+                theta, _, accuracy = refit(members, "base", how)
             except TstarError as error:
                 raise TstarError(f"{' · '.join(place)} (norm={norm}): {error}") from error
             row = table.setdefault(place, {})
@@ -85,7 +85,7 @@ def per_environment(
 
 def cross_validate(
     runs: pd.DataFrame | str | os.PathLike[str],
-    correction: str = "csgcn",
+    variant: str = "csgcn",
     *,
     metric: Metric = "val",
     average: Average = "mean",
@@ -107,22 +107,22 @@ def cross_validate(
     every = grids(read(runs), metric=metric, norm=norm, method=method)
     found, _ = usable_curves(every, skip=skip)
     rows = []
-    for held, theta in folds(found, correction, how):
+    for held, theta in folds(found, variant, how):
         rows.append(
             {
                 "dataset": str(held[0].facts["dataset"]),
                 "csg": _common(held, "csg"),
                 "num_classes": _common(held, "num_classes"),
                 "conditions": len(held),
-                **dict(zip(coefficient_names(correction), theta, strict=True)),
-                **judge(held, correction, theta, how),
+                **dict(zip(coefficient_names(variant), theta, strict=True)),
+                **judge(held, variant, theta, how),
             }
         )
     return pd.DataFrame(rows)
 
 
 def folds(
-    found: Sequence[Curve], correction: str, how: How
+    found: Sequence[Curve], variant: str, how: How
 ) -> Iterator[tuple[list[Curve], tuple[float, ...]]]:
     """For each data set: its conditions, and the coefficients fitted without them."""
     names = sorted({str(c.facts["dataset"]) for c in found})
@@ -133,29 +133,29 @@ def folds(
     for left in names:
         others = [c for c in found if str(c.facts["dataset"]) != left]
         try:
-            theta, _, _ = refit(others, correction, how)
+            theta, _, _ = refit(others, variant, how)
         except TstarError as error:
             raise TstarError(f"With {left!r} left out: {error}") from error
         yield [c for c in found if str(c.facts["dataset"]) == left], theta
 
 
 def refit(
-    members: Sequence[Curve], correction: str, how: How
+    members: Sequence[Curve], variant: str, how: How
 ) -> tuple[tuple[float, ...], float, float]:
     """θ, mean regret and mean accuracy of a bare fit, without intervals."""
     curves = lines(members, how.metric, how.average, how.interpolation)
-    task = problem(members, curves, correction, form=how.form)
+    task = problem(members, curves, variant, form=how.form)
     bounds = box(None) if how.form == "sum" else POWER_BOUNDS
     best = restarted(task, bounds, how.seed, how.restarts)[0]
     return best.theta, best.regret, float(curves.best.mean()) - best.regret
 
 
 def judge(
-    held: Sequence[Curve], correction: str, theta: tuple[float, ...], how: How
+    held: Sequence[Curve], variant: str, theta: tuple[float, ...], how: How
 ) -> dict[str, float]:
     """Mean accuracy and regret of coefficients on conditions that they were not fitted to."""
     curves = lines(held, how.metric, how.average, how.interpolation)
-    task = problem(held, curves, correction, form=how.form, check=False)
+    task = problem(held, curves, variant, form=how.form, check=False)
     at = np.array(theta)
     regret = float(task.loss(at))
     return {

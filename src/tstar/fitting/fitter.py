@@ -18,6 +18,7 @@ from tstar.fitting.flatness import flat_directions
 from tstar.fitting.model import Problem, problem
 from tstar.fitting.record import SYMBOLS, Fit
 from tstar.fitting.search import Restart, box, restarted
+from tstar.formula.choice import variant_name
 from tstar.formula.coefficients import Coefficients, Provenance, Scope, get
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ LEAST_TEMPERATURES = 3
 
 def fit(
     runs: pd.DataFrame | str | os.PathLike[str],
-    correction: str = "csgcn",
+    variant: str = "csgcn",
     *,
     metric: Metric = "val",
     average: Average = "mean",
@@ -44,6 +45,7 @@ def fit(
     seed: int = 0,
     skip: bool = False,
     name: str | None = None,
+    correction: str | None = None,
 ) -> Fit:
     """Fit the temperature determination coefficients to runs on a grid of temperatures.
 
@@ -55,7 +57,7 @@ def fit(
 
     Args:
         runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
-        correction: ``"none"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
+        variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
         metric: ``"val"``, or ``"test"`` as in the paper.
         average: of the seeds; the paper interpolates means, and reports medians elsewhere.
         interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
@@ -68,20 +70,21 @@ def fit(
         bootstrap: refits for each kind of interval; 0 for none.
         skip: leave out conditions that cannot be used, and name them, instead of raising.
         name: of the coefficient set.
+        correction: the old word for ``variant``, in which ``"none"`` is ``"base"``.
     """
+    variant = variant_name(variant if correction is None else correction)
     every = grids(read(runs), metric=metric, norm=norm, method=method)
     usable, left_out = usable_curves(every, skip=skip)
     limits = box(bounds)
     curves = lines(usable, metric, average, interpolation)
-    task = problem(usable, curves, correction, minimum=minimum, maximum=maximum)
+    task = problem(usable, curves, variant, minimum=minimum, maximum=maximum)
     found = restarted(task, limits, seed, restarts)
     theta = np.array(found[0].theta)
     edges = np.array([limits[coefficient] for coefficient in task.names])
-    label = "none" if correction == "base" else correction
     source = _source(usable, found, metric, average, interpolation)
     numbers: dict[str, Any] = dict(zip(task.names, found[0].theta, strict=True))
     chosen = Coefficients(
-        name=name or f"fitted-{label}",
+        name=name or f"fitted-{variant}",
         **numbers,
         minimum=float(minimum),
         maximum=float(maximum),
@@ -97,7 +100,7 @@ def fit(
     )
     return Fit(
         coefficients=chosen,
-        correction=label,
+        variant=variant,
         metric=metric,
         average=average,
         interpolation=interpolation,

@@ -21,10 +21,11 @@ from tstar.curves.conditions import Curve, listed
 from tstar.curves.lines import Lines
 from tstar.errors import TstarError, unknown
 from tstar.formula.arrays import column
+from tstar.formula.choice import variant_name
 
 Array = NDArray[np.float64]
-CORRECTIONS = {
-    "none": ("alpha", "beta"),
+VARIANTS = {
+    "base": ("alpha", "beta"),
     "csg": ("alpha", "beta", "gamma"),
     "cn": ("alpha", "beta", "delta"),
     "csgcn": ("alpha", "beta", "gamma", "delta"),
@@ -85,12 +86,12 @@ class Problem:
         return self.loss(theta.T)
 
 
-def coefficient_names(correction: str) -> tuple[str, ...]:
-    """Which coefficients a correction fits; ``"base"`` is the published name of ``"none"``."""
-    name = "none" if correction == "base" else correction
-    if name not in CORRECTIONS:
-        raise unknown("correction", correction, CORRECTIONS)
-    return CORRECTIONS[name]
+def coefficient_names(variant: str) -> tuple[str, ...]:
+    """Which coefficients a variant has; ``"none"`` is the old word for ``"base"``."""
+    name = variant_name(variant)
+    if name not in VARIANTS:
+        raise unknown("variant", variant, VARIANTS)
+    return VARIANTS[name]
 
 
 def design_matrix(
@@ -120,7 +121,7 @@ def design_matrix(
 def problem(
     conditions: Sequence[Curve],
     curves: Lines,
-    correction: str,
+    variant: str,
     *,
     minimum: float = 1.0,
     maximum: float = 512.0,
@@ -133,7 +134,7 @@ def problem(
         raise TstarError(
             f"0 < minimum <= maximum must hold, got minimum={minimum}, maximum={maximum}."
         )
-    names = coefficient_names(correction)
+    names = coefficient_names(variant)
     n = len(conditions)
     share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     return Problem(
@@ -151,7 +152,7 @@ def _quantity(conditions: Sequence[Curve], name: str) -> Array:
     """The column of M, csg or K, or an error that lists the conditions without it."""
     missing = [c for c in conditions if c.facts.get(name) is None]
     if missing:
-        way_out = "" if name == "num_features" else ", or choose a correction that does without it"
+        way_out = "" if name == "num_features" else ", or choose a variant that does without it"
         raise TstarError(
             f"{name} must be known in every condition, missing in {len(missing)} of "
             f"{len(conditions)}; add it to the runs{way_out}:\n{listed(missing)}"
@@ -178,5 +179,5 @@ def _require_rank(matrix: Array, conditions: Sequence[Curve], names: Sequence[st
     reason = "; ".join(fixed) or "their inputs are linear combinations of each other"
     raise TstarError(
         f"{', '.join(names)} must be told apart by the {len(conditions)} condition(s), but {reason}; add runs "
-        "that differ in it, or choose a simpler correction."
+        "that differ in it, or choose a simpler variant."
     )

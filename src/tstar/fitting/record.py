@@ -23,7 +23,7 @@ class Fit:
 
     Attributes:
         coefficients: the record that ``tstar.temperature(coefficients=…)`` takes.
-        correction: what was asked for, as were the next three.
+        variant: what was asked for, as were the next three.
         metric: whose accuracy, "val" or "test".
         average: over seeds.
         interpolation: between the temperatures of the grid.
@@ -42,7 +42,7 @@ class Fit:
     """
 
     coefficients: Coefficients
-    correction: str
+    variant: str
     metric: str
     average: str
     interpolation: str
@@ -77,7 +77,7 @@ class Fit:
         """The fit as plain JSON types."""
         return {
             "coefficients": self.coefficients.to_dict(),
-            "correction": self.correction,
+            "variant": self.variant,
             "metric": self.metric,
             "average": self.average,
             "interpolation": self.interpolation,

@@ -8,7 +8,7 @@ paper's cn) ↔ ``num_classes``; csg ↔ ``csg``, the cumulative spectral gradie
 The logarithm is the natural one. The formula presupposes a BatchNorm just before the output layer.
 
 Reference: Hasegawa & Sakai, "Analytical Softmax Temperature Setting from Feature Dimensions",
-the equation of the task correction and the table of globally optimised coefficients.
+the equation of the task correction and the table of globally optimized coefficients.
 
 Pure Python: nothing here imports torch or NumPy.
 """

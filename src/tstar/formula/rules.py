@@ -5,7 +5,7 @@ with scale s is a plain one at temperature
 
     T = r·sqrt(M)/s,
 
-with r = 1/sqrt(3), the row norm at ``nn.Linear``'s default initialisation. So every rule below is a
+with r = 1/sqrt(3), the row norm at ``nn.Linear``'s default initialization. So every rule below is a
 temperature, and they can be drawn beside the paper's formula.
 
 Symbols: M ``num_features``, K ``num_classes``. Pure Python: nothing here imports torch or NumPy.
