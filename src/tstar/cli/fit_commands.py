@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
+from tstar.cli.choosing import OfStudy, Where
+from tstar.cli.choosing import chosen as chosen_runs
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ def fit(
     restarts: Annotated[int, typer.Option(help="Independent runs of the optimizer.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the optimizer and the bootstrap.")] = 0,
     skip: Annotated[bool, typer.Option("--skip", help="Leave out unusable conditions.")] = False,
+    where: Where = None,
+    study: OfStudy = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     correction: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -72,19 +76,20 @@ def fit(
             "One of --per-environment, --cross-validate, --alternatives and -o must be chosen at a time; "
             "leave the others out."
         )
+    source = chosen_runs(runs, where, study)
     with Console(stderr=True).status("fitting…"):
         if per_environment:
-            table = fitting.per_environment(runs, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            table = fitting.per_environment(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
             title = "α and β of each environment, accuracy in %"
         elif cross_validate:
-            table = fitting.correction_table(runs, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            table = fitting.correction_table(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
             title = "Accuracy in % on each data set, left out of the fit (CO) or not (GO)"
         elif alternatives:
-            table = fitting.alternatives(runs, variant, **common)
+            table = fitting.alternatives(source, variant, **common)
             title = "Cross-validated mean regret, judged by two interpolations"
         else:
             result = fitting.fit(
-                runs,
+                source,
                 variant,
                 interpolation=interpolation,  # type: ignore[arg-type]
                 bootstrap=bootstrap,

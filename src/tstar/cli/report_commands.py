@@ -15,10 +15,13 @@ from rich.console import Console
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
+from tstar.cli.choosing import OfStudy, Where, chosen
 from tstar.cli.progress import check_progress
 from tstar.errors import TstarError, require, unknown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tstar.report.records import Records
 
 QUIET = 15.0  # seconds between lines of progress where there is no terminal
@@ -52,6 +55,8 @@ def report(
         int, typer.Option(min=0, help="At most so many pictures of each figure; 0 for all.")
     ] = 4,
     tables: Annotated[bool, typer.Option("--tables", help="Print the tables as well.")] = False,
+    where: Where = None,
+    study: OfStudy = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the paper's figures and tables, and one page with all of them, from your runs.
@@ -62,13 +67,14 @@ def report(
     from tstar.report import write_report
     from tstar.report.tables.markup import to_rich
 
-    said = {"--variant": variant, "--coefficients": coefficients}
+    file = None if coefficients is None else coefficients.name
+    said = {"--variant": variant, "--coefficients": file, "--where": where, "--study": study}
     command = ["tstar", "report", runs.name, "--metric", metric]
     for option, given in said.items():
-        command += [] if given is None else [option, Path(given).name]
+        command += [] if given is None else [option, given]
     with _progress(Console(stderr=True)) as tell:
         made = write_report(
-            runs,
+            chosen(runs, where, study),
             output,
             metric=metric,
             variant=variant,
@@ -107,6 +113,8 @@ def figure(
     metric: Metric = "test",
     variant: Variant = None,
     coefficients: CoefficientFile = None,
+    where: Where = None,
+    study: OfStudy = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figure's data in place of drawing it.")
     ] = False,
@@ -129,7 +137,8 @@ def figure(
             f"The figure {name!r} is made from runs; give a store: tstar figure {name} runs.db. Without runs: "
             f"{', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
         )
-    data = plot.data(_records(runs, metric, variant, coefficients))
+    source = None if runs is None else chosen(runs, where, study)
+    data = plot.data(_records(source, metric, variant, coefficients))
     if as_json:
         typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False))
         return
@@ -141,7 +150,10 @@ def figure(
 
 
 def _records(
-    runs: Path | None, metric: str, variant: str | None, coefficients: Path | None
+    runs: pd.DataFrame | Path | None,
+    metric: str,
+    variant: str | None,
+    coefficients: Path | None,
 ) -> Records | None:
     if runs is None:
         return None

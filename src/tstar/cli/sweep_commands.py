@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, USE, app
+from tstar.cli.choosing import OfStudy, Where
 from tstar.cli.options import OldFigure
 from tstar.errors import TstarError
 from tstar.text import printable
@@ -36,10 +37,6 @@ DataRoot = Annotated[
     Path | None, typer.Option(help="Folder of the data sets; TSTAR_DATA by default.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Where = Annotated[
-    str | None, typer.Option(help="Runs for which this holds: 'model == \"vgg9\" and lr == 0.1'.")
-]
-OfStudy = Annotated[str | None, typer.Option("--study", help="Runs that this study asks for.")]
 _SHOWN = {
     **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
     **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},

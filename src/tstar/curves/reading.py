@@ -19,7 +19,8 @@ Metric = Literal["val", "test"]
 FACTS = (
     *("dataset", "size", "num_train", "num_classes", "classes", "train_samples", "label_noise"),
     *("data_seed", "model", "num_features", "trunk_features", "depth", "scenario", "weights"),
-    *("optimizer", "lr", "momentum", "weight_decay", "schedule", "warmup", "epochs", "steps"),
+    *("optimizer", "lr", "momentum", "nesterov", "beta1", "beta2", "weight_decay", "clip_norm"),
+    *("schedule", "warmup", "loss", "mixup", "dropout", "ema", "source", "epochs", "steps"),
     *("batch_size", "label_smoothing", "val_fraction", "augment", "padding", "flip", "rotation"),
     "amp",
 )
@@ -28,7 +29,11 @@ FOLLOW = ("domain", "csg")
 # What was done to the model. A curve has one of each.
 TREATMENT = ("norm", "backbone", "method", "options")
 # What stores of before had in columns of later.
-_DEFAULTS = {"backbone": "as-is", "label_noise": 0.0, "data_seed": 0, "method": "fixed"}
+_DEFAULTS = {
+    **{"backbone": "as-is", "label_noise": 0.0, "data_seed": 0, "method": "fixed", "nesterov": 0},
+    **{"beta1": 0.9, "beta2": 0.999, "loss": "cross-entropy", "mixup": 0.0, "dropout": 0.0},
+    "ema": 0.0,
+}
 _LENGTHS = ("epochs", "steps")
 ENDED = ("done", "diverged")
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")

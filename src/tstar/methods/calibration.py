@@ -92,13 +92,20 @@ def fit_temperature(
     return ScalingFit(best, before, after, at_bound)
 
 
-def expected_calibration_error(logits: Tensor, targets: Tensor, bins: int = BINS) -> float:
-    """Σ_b n_b/n·|accuracy_b − confidence_b| over equal bins of the largest probability (torchmetrics)."""
-    functional: Any = require("torchmetrics.functional.classification", "compare")
-    error = functional.multiclass_calibration_error(
-        logits.detach().softmax(dim=1), targets, num_classes=logits.shape[1], n_bins=bins, norm="l1"
-    )
-    return float(error)
+def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = BINS) -> float:
+    r"""Expected calibration error: Σ_b (n_b/n)·|accuracy_b − confidence_b|.
+
+    Samples fall into ``bins`` equal intervals [b/B, (b+1)/B) of the largest probability; n_b is their
+    number in bin b, and accuracy_b and confidence_b their means there.
+
+    Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
+    """
+    confidence, predicted = probabilities.max(1)
+    edges = torch.linspace(0, 1, bins + 1, dtype=confidence.dtype, device=confidence.device)
+    where = (torch.bucketize(confidence, edges, right=True) - 1).clamp_(0, bins - 1)
+    gap = (predicted == targets).double() - confidence.double()
+    total = torch.zeros(bins, dtype=torch.double, device=gap.device).index_add_(0, where, gap)
+    return float(total.abs().sum() / len(targets))
 
 
 def reliability(logits: Tensor, targets: Tensor, bins: int = BINS) -> Reliability:

@@ -20,8 +20,9 @@ from tstar.lazy import lazy
 from tstar.training.config import Config
 
 if TYPE_CHECKING:
+    from tstar.methods.calibration import calibration_error
     from tstar.training.loop import Result, train
-    from tstar.training.scores import calibration_error, evaluate, predict
+    from tstar.training.scores import evaluate, predict
 
 # Loaded on use, so that reading a study or a store needs no torch.
 _LAZY = {

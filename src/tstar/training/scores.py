@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tstar.methods.calibration import calibration_error
 from tstar.methods.common import measuring_batch
 
 if TYPE_CHECKING:
@@ -57,19 +58,3 @@ def evaluate(logits: Tensor, targets: Tensor) -> Scores:
         loss=float(F.cross_entropy(logits.double(), targets)),
         ece=calibration_error(logits.softmax(1), targets),
     )
-
-
-def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = 15) -> float:
-    r"""Expected calibration error: Σ_b (n_b/n)·|accuracy_b − confidence_b|.
-
-    Samples fall into ``bins`` equal intervals [b/B, (b+1)/B) of the largest probability; n_b is their
-    number in bin b, and accuracy_b and confidence_b their means there.
-
-    Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
-    """
-    confidence, predicted = probabilities.max(1)
-    edges = torch.linspace(0, 1, bins + 1, dtype=confidence.dtype, device=confidence.device)
-    where = (torch.bucketize(confidence, edges, right=True) - 1).clamp_(0, bins - 1)
-    gap = (predicted == targets).double() - confidence.double()
-    total = torch.zeros(bins, dtype=torch.double, device=gap.device).index_add_(0, where, gap)
-    return float(total.abs().sum() / len(targets))

@@ -1,0 +1,91 @@
+"""A run that is killed goes on from its checkpoint, bit for bit."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from tstar.data import load
+from tstar.models import build
+from tstar.training import Config, train
+from tstar.training.checkpoint import Checkpoint
+
+FULL = Config(
+    epochs=3, batch_size=64, lr=0.05, ema=0.9, mixup=0.3, clip_norm=1.0, nesterov=True, warmup=0.1
+)
+
+
+class Killed(Exception):
+    pass
+
+
+class Dying(Checkpoint):
+    """Due at every step; dies after the n-th state was written."""
+
+    def __init__(self, path, n):
+        super().__init__(path, 0.0)
+        self.left = n
+
+    def save(self, state):
+        super().save(state)
+        self.left -= 1
+        if not self.left:
+            raise Killed
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load("digits").subset(300, 100)
+
+
+def model():
+    network = build("resnet10", 10, num_features=16, in_channels=1, seed=0)
+    network.trunk = nn.Sequential(network.trunk, nn.Dropout(0.2))  # draws from the global generator
+    return network
+
+
+def same(a, b):
+    ignored = ("seconds", "images_per_second")
+    return all(
+        getattr(a, f.name) == getattr(b, f.name)
+        for f in dataclasses.fields(a)
+        if f.name not in ignored
+    )
+
+
+@pytest.mark.parametrize("after", [2, 5, 8])  # five steps in each epoch: inside, at the end of one
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_it_goes_on_bit_for_bit(data, tmp_path, after, optimizer):
+    config = dataclasses.replace(FULL, optimizer=optimizer, lr=0.05 if optimizer == "sgd" else 1e-3)
+    whole, path = model(), tmp_path / "run.pt"
+    expected = train(whole, data, config, seed=3)
+    with pytest.raises(Killed):
+        train(model(), data, config, seed=3, checkpoint=Dying(path, after))
+    assert path.exists()
+    again = model()
+    result = train(again, data, config, seed=3, checkpoint=Checkpoint(path, 1e9))
+    assert same(result, expected)
+    for (name, a), b in zip(again.state_dict().items(), whole.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert not path.exists()
+
+
+def test_without_its_random_states_it_would_not(data, tmp_path, monkeypatch):
+    """The comparison above can fail."""
+    import tstar.training.loop as loop
+
+    expected = train(model(), data, FULL, seed=3)
+    with pytest.raises(Killed):
+        train(model(), data, FULL, seed=3, checkpoint=Dying(tmp_path / "run.pt", 5))
+    monkeypatch.setattr(loop, "_restore_global", lambda *_: None)
+    result = train(model(), data, FULL, seed=3, checkpoint=Checkpoint(tmp_path / "run.pt", 1e9))
+    assert not same(result, expected)
+
+
+def test_a_damaged_checkpoint_starts_the_run_anew(data, tmp_path):
+    path = tmp_path / "run.pt"
+    path.write_bytes(b"half a file")
+    config = dataclasses.replace(FULL, epochs=1)
+    result = train(model(), data, config, seed=3, checkpoint=Checkpoint(path, 1e9))
+    assert same(result, train(model(), data, config, seed=3))
