@@ -79,7 +79,7 @@ def schedule_facts(
             f"{type(scheduler).__name__}."
         )
     name = type(inner).__name__
-    if name == "ReduceLROnPlateau":
+    if "Plateau" in name:  # what it will do depends on the training
         return {"schedule": "constant", "rate_factor": 1.0}
     index = _group(unwrapped(own), layer)
     try:
