@@ -113,3 +113,17 @@ def test_the_gravest_comes_first():
     order = [("warning", "caution", "note").index(notice.severity) for notice in found]
     assert order == sorted(order)
     assert {*order} == {0, 1, 2}
+
+
+def test_what_was_measured_for_the_papers_set_is_not_said_of_ones_own():
+    own = tstar.Coefficients(
+        "cn", alpha=1.0, beta=0.0
+    )  # the name alone does not make it the paper's
+    for training in (
+        {},
+        {"optimizer": "adam", "lr": 1e-3, "steps": 10},
+        {"optimizer": "sgd", "lr": 9.0},
+    ):
+        assert tstar.explain(64, 3, coefficients=own, **training).notices == ()
+        assert tstar.explain(64, 3, variant="cn", **training).notices != ()
+    assert tstar.temperature(64, coefficients=own, optimizer="sgd", lr=0.1) == 8.0

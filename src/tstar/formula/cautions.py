@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from tstar.formula.coefficients import published
 from tstar.formula.training import Training
 
 if TYPE_CHECKING:
@@ -174,6 +175,11 @@ def notices(result: Explanation, num_classes: float | None) -> tuple[Notice, ...
     )
 
 
+def _papers(result: Explanation) -> bool:
+    """Whether the coefficients are the paper's, for which what follows was measured."""
+    return published().get(result.coefficients.name) == result.coefficients
+
+
 def by_gravity(*found: Notice) -> tuple[Notice, ...]:
     return tuple(sorted(found, key=lambda notice: ORDER.index(notice.severity)))
 
@@ -198,6 +204,8 @@ def _limited(result: Explanation) -> Iterator[Notice]:
 def _unlimited(result: Explanation) -> Iterator[Notice]:
     """What to say where the formula does not know how one trains."""
     training = result.training
+    if not _papers(result):
+        return  # a set of the user's own holds for trainings like its own
     if _not_measured(training):
         key = f"other-optimizer/{training.family}"
         yield _say(key, computed=f"{result.computed:.3g}", name=training.optimizer)
@@ -246,7 +254,8 @@ def _task(result: Explanation, num_classes: float | None) -> Iterator[Notice]:
     smoothing = result.training.label_smoothing
     if smoothing > 0:
         yield _say("label-smoothing", smoothing=f"{smoothing:g}")
-    if num_classes is not None and num_classes < FEWEST_CLASSES and result.limit is None:
+    few = num_classes is not None and num_classes < FEWEST_CLASSES
+    if few and result.limit is None and _papers(result):
         yield _say("few-classes", K=f"{num_classes:g}")
 
 

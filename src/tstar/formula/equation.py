@@ -184,7 +184,8 @@ def temperature(
         num_features, num_classes, csg, variant=variant, coefficients=coefficients, **training
     )
     missing, family = result.training.missing, result.training.family
-    if 0 < len(missing) < 3 and family in ("sgd", "adam", None) and result.limit is None:
+    partly = 0 < len(missing) < 3 and family in ("sgd", "adam", None)
+    if partly and variant is None and coefficients is None:
         raise TstarError(  # a bare number cannot say that it does not fit the training
             f"lr, optimizer and steps must be given together, but {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing; tstar.explain says what can be said without."
