@@ -29,7 +29,12 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Put the tables, figures and sections where the pages name them."""
-    for name, table in (("cost", cost), ("variance", variance), ("coverage", coverage)):
+    for name, table in (
+        ("cost", cost),
+        ("variance", variance),
+        ("coverage", coverage),
+        ("scripts", scripts),
+    ):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
@@ -108,6 +113,12 @@ def _figures(folder: str) -> str:
 def cost() -> str:
     lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
+
+
+def scripts() -> str:
+    """The scripts that were tried, and the versions."""
+    text = (RESULTS / "scripts" / "README.md").read_text(encoding="utf-8")
+    return text[text.index("With ") :].rstrip()
 
 
 def coverage() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
+from tstar.surgery.finding import tempered_heads
 from tstar.surgery.schedule import Schedule
 from tstar.surgery.watching import Watch, watch
 
@@ -31,6 +32,10 @@ class TemperatureCallback(Callback):
         if every not in ("epoch", "step"):
             raise unknown("interval", every, ("epoch", "step"))
         self.schedule, self.every = schedule, every
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        for head in tempered_heads(pl_module).values():
+            head.scheduled = True  # before a checkpoint is restored: its T is no surprise
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self.schedule.drive(pl_module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
-from tstar.surgery.finding import unwrap
+from tstar.surgery.finding import tempered_heads, unwrap
 from tstar.surgery.schedule import Schedule
 from tstar.surgery.watching import Watch, watch
 
@@ -32,6 +32,10 @@ class TemperatureCallback(TrainerCallback):
         if every not in ("epoch", "step"):
             raise unknown("interval", every, ("epoch", "step"))
         self.schedule, self.every = schedule, every
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        for head in tempered_heads(unwrap(kwargs["model"])).values():
+            head.scheduled = True  # before a checkpoint is restored: its T is no surprise
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.schedule.drive(unwrap(kwargs["model"]))

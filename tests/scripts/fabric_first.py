@@ -1,0 +1,13 @@
+"""Lightning Fabric: set up first.
+
+packages: lightning
+outcome: refuses "got _FabricModule: the wrapper has already registered the parameters"
+slow: true
+"""
+
+import toy
+from lightning.fabric import Fabric
+
+import tstar
+
+tstar.temper(Fabric(accelerator="cpu", devices=1).setup(toy.mlp()), 4.0)
