@@ -219,7 +219,7 @@ def get(name: str) -> Coefficients:
     """The set of that name among those that ship with the package."""
     try:
         return _shipped()[name]
-    except KeyError:
+    except (KeyError, TypeError):  # TypeError: what has no hash
         raise unknown("variant", name, _shipped()) from None
 
 

@@ -109,7 +109,7 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
 def _named(model: nn.Module, path: str) -> Head:
     try:
         layer = model.get_submodule(path)
-    except AttributeError:
+    except (AttributeError, TypeError):  # TypeError: no string
         layers = [name for name, module in model.named_modules() if is_output_layer(module)]
         raise TstarError(
             f"head must be the path of a layer of the model, got {path!r}; the last candidates are "

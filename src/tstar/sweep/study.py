@@ -206,7 +206,7 @@ def _parse(text: str, name: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         tables: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TstarError(f"{name}: a study must be a TOML file, but {error}.") from error
     return tables
 

@@ -1,0 +1,55 @@
+"""A slice of ``benchmarks/kills.py``: a sweep that is killed loses nothing; and the checks can fail."""
+
+import importlib.util
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "kills.py"
+spec = importlib.util.spec_from_file_location("kills", PATH)
+kills = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(kills)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="process groups and SIGKILL are POSIX's")
+def test_a_killed_sweep_loses_nothing(tmp_path):
+    output = tmp_path / "kills.json"
+    command = [sys.executable, str(PATH), "--kills", "3", "--minutes", "5", "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(output.read_text(encoding="utf-8"))
+    assert report["counts"]["killed"] >= 3
+    assert report["runs_of_the_study"] == 24
+
+
+def test_a_lost_a_changed_and_a_doubled_run_are_seen(tmp_path):
+    reference = {"a": ("done", 1.0), "b": ("done", 2.0)}
+    kills.check({"a": ("done", 1.0)}, {}, reference)
+    with pytest.raises(kills.Broken, match="lost: \\['b'\\]"):
+        kills.check({"a": ("done", 1.0)}, {"b": ("done", 2.0)}, reference)
+    with pytest.raises(kills.Broken, match="a: "):
+        kills.check({"a": ("done", 1.0000001)}, {}, reference)
+    store = tmp_path / "runs.db"
+    with sqlite3.connect(store) as db:
+        db.execute(f"CREATE TABLE runs (key, {', '.join(kills.OUTCOME)})")
+        values = ("a", "done", 1, 1, 1, 1, 1, 1, 1)
+        db.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * 9)})", [values, values])
+    db.close()
+    with pytest.raises(kills.Broken, match="twice"):
+        kills.finished(store)
+
+
+def test_a_damaged_store_is_seen(tmp_path):
+    store = tmp_path / "runs.db"
+    store.write_bytes(b"SQLite format 3\x00" + bytes(4096))
+    with pytest.raises((kills.Broken, sqlite3.DatabaseError)):
+        kills.finished(store)
+    assert kills.finished(tmp_path / "none.db") == {}
