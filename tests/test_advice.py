@@ -294,6 +294,9 @@ def test_it_prints_well():
         (dict(csg=-1.0), "csg"),
         (dict(head="nowhere"), "path of a layer"),
         (dict(head="all"), "needs one output layer"),
+        (dict(head=torch.ones(2)), "head must be the path"),
+        (dict(norm="layer"), "Unknown norm 'layer'"),
+        (dict(norm=np.array([1, 2])), "Unknown norm"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -347,6 +350,14 @@ def test_a_head_without_bias_and_one_after_a_norm_are_told_now():
     assert [type(m).__name__ for m in tempered.modules()].count("BatchNorm1d") == 1
     assert "without a new norm" in str(advice)
     assert tstar.recommend(model()).norm == "batch"  # a ReLU lies between
+
+
+def test_levit_gets_no_second_norm():
+    timm = pytest.importorskip("timm")
+    levit = timm.create_model("levit_128s", num_classes=10)
+    assert tstar.recommend(levit, head="head.linear").norm is None
+    dense = timm.create_model("densenet121", num_classes=10)
+    assert tstar.recommend(dense).norm == "batch"  # an activation and pooling lie between
 
 
 class Relu(nn.Module):

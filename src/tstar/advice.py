@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering
 from tstar.formula.cautions import Notice, by_gravity, transformer_rate
 from tstar.formula.choice import uses_csg
@@ -168,8 +168,12 @@ def recommend(
             such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``,
             ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``.
     """
+    if not isinstance(head, str | Head | None):
+        raise TstarError(f"head must be the path of a layer, or its record, got {shown(head)}.")
     if head == "all":
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
+    if norm is not None and not (isinstance(norm, str) and norm == "batch"):
+        raise unknown("norm", norm, ("batch",))
     found = resolve_head(model, head, example_input)
     check_task(unwrap(model), [found], loss)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)

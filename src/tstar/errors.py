@@ -1,6 +1,6 @@
 """The package's one error type, its one warning type, and what both messages are built with.
 
-Every message follows one grammar: what must hold, what was got, what to do.
+Every message says three things: what must hold, what was got, and what to do.
 """
 
 from __future__ import annotations
@@ -22,11 +22,20 @@ class TstarWarning(UserWarning):
 def unknown(what: str, got: object, allowed: Iterable[str]) -> TstarError:
     """The error for a name that is not on a list, with the nearest names that are."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(str(got), names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(got, names, n=3, cutoff=0.5) if isinstance(got, str) else []
     hint = (
         f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(names)}."
     )
-    return TstarError(f"Unknown {what} {got!r}; {hint}")
+    return TstarError(f"Unknown {what} {shown(got)}; {hint}")
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: never too long, whatever a user gave."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of more digits than Python prints, an object whose repr fails
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= 200 else f"{text[:80]}… ({len(text):,} characters)"
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
 
 
 def number(name: str, value: object) -> float:
     """A finite float, from anything that is a number and nothing that merely converts to one."""
     if not _is_number(value):
-        raise TstarError(f"{name} must be a number, got {_short(value)}.")
+        raise TstarError(f"{name} must be a number, got {shown(value)}.")
     if tuple(getattr(value, "shape", ())):
-        raise TstarError(f"{name} must be a single number, got {_short(value)}.")
+        raise TstarError(f"{name} must be a single number, got {shown(value)}.")
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise TstarError(
-            f"{name} must be a single number, got {_short(value)} ({error})."
+            f"{name} must be a single number, got {shown(value)} ({error})."
         ) from error
     if not math.isfinite(number):
         raise TstarError(f"{name} must be finite, got {number}.")
@@ -33,7 +33,7 @@ def whole(name: str, value: object, *, least: int, most: int | None = None) -> i
     count = number(name, value)
     if count < least or not count.is_integer() or (most is not None and count > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise TstarError(f"{name} must be a whole number {limits}, got {name}={_short(value)}.")
+        raise TstarError(f"{name} must be a whole number {limits}, got {name}={shown(value)}.")
     return int(value) if isinstance(value, int) else int(count)
 
 
@@ -42,7 +42,7 @@ def positive(name: str, value: object, *, zero: bool = False) -> float:
     found = number(name, value)
     if found < 0 or (found == 0 and not zero):
         wanted = "at least 0" if zero else "positive"
-        raise TstarError(f"{name} must be {wanted}, got {name}={_short(value)}.")
+        raise TstarError(f"{name} must be {wanted}, got {name}={shown(value)}.")
     return found
 
 
@@ -51,7 +51,7 @@ def share(name: str, value: object, *, zero: bool = True, one: bool = False) -> 
     found = number(name, value)
     if not (0 < found < 1 or (found == 0 and zero) or (found == 1 and one)):
         reads = f"0 <{'=' * zero} {name} <{'=' * one} 1"
-        raise TstarError(f"{reads} must hold, but got {name}={_short(value)}.")
+        raise TstarError(f"{reads} must hold, but got {name}={shown(value)}.")
     return found
 
 
@@ -78,11 +78,3 @@ def _is_number(value: object) -> bool:
     if kind and not any(word in kind for word in ("int", "float")):
         return False
     return isinstance(value, SupportsFloat)
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # an int of more digits than Python prints
-        return f"a {type(value).__name__} that is too long to print"
-    return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
 from tstar.formula.training import Training
 
@@ -44,7 +44,7 @@ def choose(
         chosen = as_coefficients(coefficients)
         if variant is not None and variant_name(variant) != chosen.variant:
             raise TstarError(
-                f"variant and coefficients must agree, got variant={variant!r} and a set of "
+                f"variant and coefficients must agree, got variant={shown(variant)} and a set of "
                 f"variant {chosen.variant!r}; leave one of them out."
             )
         reason = f"Coefficients of your own: {chosen.provenance.source}."

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown, unknown
 from tstar.formula.law import Budget, read_range
 from tstar.numbers import number
 
@@ -174,7 +174,7 @@ def as_coefficients(given: Coefficients | str | os.PathLike[str]) -> Coefficient
         return given
     if not isinstance(given, str | os.PathLike):
         raise TstarError(
-            f"coefficients must be a Coefficients record or a path to its JSON file, got {given!r}."
+            f"coefficients must be a Coefficients record or a path to its JSON file, got {shown(given)}."
         )
     return Coefficients.load(given)
 

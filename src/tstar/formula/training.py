@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown, unknown
 from tstar.formula import reading
 from tstar.numbers import positive, share, whole
 
@@ -109,7 +109,10 @@ class Training:
         put("batch_size", whole, least=1)
         put("weight_decay", positive, zero=True)
         put("label_smoothing", share)
-        if self.scenario not in (None, "scratch", "finetune"):
+        known = ("scratch", "finetune")
+        if self.scenario is not None and not (
+            isinstance(self.scenario, str) and self.scenario in known
+        ):
             raise unknown("scenario", self.scenario, ("scratch", "finetune"))
 
     @classmethod
@@ -158,7 +161,7 @@ class Training:
             "steps": _steps(steps, epochs, samples, batch_size),
             "batch_size": batch_size,
             "weight_decay": weight_decay,
-            "label_smoothing": label_smoothing or None,
+            "label_smoothing": share("label_smoothing", label_smoothing) or None,
             "scenario": scenario,
         }
         known = replace(known, **{name: value for name, value in told.items() if value is not None})
@@ -225,7 +228,7 @@ def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
     if not getattr(optimizer, "param_groups", None):
         raise TstarError(
             "optimizer must be a torch optimizer, a name, or a pair of name and learning rate such as "
-            f"('sgd', 0.1); got {optimizer!r}."
+            f"('sgd', 0.1); got {shown(optimizer)}."
         )
     return reading.optimizer_facts(optimizer, layer, lambda name: family(name) != "other")
 
@@ -242,7 +245,7 @@ def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
         return steps
     if samples is None or batch_size is None:
         raise TstarError(
-            f"epochs={epochs!r} gives a number of steps only with samples=… and batch_size=…; pass them, or steps=…."
+            f"epochs={shown(epochs)} gives a number of steps only with samples=… and batch_size=…; pass them, or steps=…."
         )
     per_epoch = math.ceil(
         whole("samples", samples, least=1) / whole("batch_size", batch_size, least=1)
