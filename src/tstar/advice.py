@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -19,9 +18,8 @@ from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, explain
 from tstar.formula.training import Keywords, Training
 from tstar.numbers import whole
-from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, resolve_head, unwrap
-from tstar.surgery.probing import call, undisturbed
+from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.refusing import check_task
 
 if TYPE_CHECKING:
@@ -268,50 +266,27 @@ def _network(
         )
 
 
-def _preceding_norm(model: nn.Module, head: Head, example_input: Any) -> str | None:
-    """The path of a BatchNorm whose output is the output layer's input, if there is one."""
-    path, norm = _before(model, head.layer)
-    if norm is None:
-        return None
-    examples = [example_input] if example_input is not None else standard_inputs(model)
-    for example in examples:
-        seen: list[tuple[int, int]] = []
-
-        def mark(tensor: Any, seen: list[tuple[int, int]] = seen) -> None:
-            if isinstance(
-                tensor, torch.Tensor
-            ):  # views share both; what is computed in place counts on
-                seen.append((tensor.data_ptr(), tensor._version))
-
-        hooks = (
-            norm.register_forward_hook(lambda _, __, output, mark=mark: mark(output)),
-            head.layer.register_forward_pre_hook(lambda _, inputs, mark=mark: mark(*inputs[:1])),
-        )
-        try:
-            with undisturbed(model), torch.no_grad():
-                call(model, example)
-        except Exception:  # not an input that this model takes; try the next
-            continue
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return path if len(seen) == 2 and seen[0] == seen[1] else None
-    return None
-
-
 _MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
 
 
-def _before(model: nn.Module, layer: nn.Module) -> tuple[str, nn.Module | None]:
-    """The layer defined just before ``layer``, if it is a BatchNorm; those that do nothing in eval mode do not count."""
+def _preceding_norm(model: nn.Module, head: Head, example_input: Any) -> str | None:
+    """The path of a BatchNorm whose output is the output layer's input; a run tells, where one is defined there."""
+    if not _norm_defined_before(model, head.layer):
+        return None
+    found = preceding_norm(model, head, example_input)
+    return None if found is None else found[0]
+
+
+def _norm_defined_before(model: nn.Module, layer: nn.Module) -> bool:
+    """Whether a BatchNorm is defined just before ``layer``; what does nothing in eval mode does not count."""
     idle = (nn.Identity, nn.Dropout, nn.Flatten)
-    last: tuple[str, nn.Module | None] = ("", None)
-    for path, module in model.named_modules():
+    last: nn.Module | None = None
+    for module in model.modules():
         if module is layer:
             break
         if next(module.children(), None) is None and not isinstance(module, idle):
-            last = (path, module)
-    return last if isinstance(last[1], _BatchNorm) else ("", None)
+            last = module
+    return isinstance(last, _BatchNorm)
 
 
 def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:

@@ -117,7 +117,7 @@ def train_one(cell: Cell) -> float:
         steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, padding=1, flip=False, rotation=0.0
     )
     accuracy = run(
-        get("fixed", temperature=cell.temperature, norm="batch" if cell.norm else "none"),
+        get("fixed", temperature=cell.temperature, norm="batch" if cell.norm else None),
         lambda: _network(cell.num_features, cell.seed),
         data,
         config,

@@ -265,3 +265,10 @@ def test_a_training_that_goes_on_is_not_divided_again() -> None:
     assert groups[1]["lr"] == pytest.approx(0.1 / T**2)
     param_groups(resumed, T, 0.1, rescale=True)
     torch.testing.assert_close(resumed[3].weight, trained_before[3].weight / T)
+
+
+def test_an_activation_in_place_after_the_norm_is_seen() -> None:
+    """Same memory, other numbers."""
+    layers = (nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True), nn.Linear(8, 3))
+    with pytest.warns(TstarWarning, match="presupposes a batch norm"):
+        param_groups(nn.Sequential(*layers), T, 0.1)

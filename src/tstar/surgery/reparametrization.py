@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat
 
@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
-from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
-from tstar.surgery.probing import run_once
+from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.speed import heard
 
 
@@ -136,7 +135,9 @@ def param_groups(
     check_head(model, found)
     parent = model.get_submodule(found.path.rpartition(".")[0]) if found.path else model
     inserted = parent.norm if isinstance(parent, TemperedHead) else None
-    before = inserted if inserted is not None else _norm_before(model, found, example_input)
+    before = inserted
+    if before is None and (preceding := preceding_norm(model, found, example_input)):
+        before = preceding[1]
     if before is None:
         warnings.warn(
             f"T* presupposes a batch norm just before the output layer, and {found.path!r} has none that "
@@ -218,37 +219,3 @@ def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) 
             for parameter in head.layer.parameters():
                 parameter.mul_(1 / T)
     head.layer.divided_by = T  # type: ignore[assignment]
-
-
-def _norm_before(model: nn.Module, head: Head, example_input: Any) -> nn.Module | None:
-    """The batch norm whose output, unchanged but for its shape (and dropout), is the head's input."""
-    examples = [example_input] if example_input is not None else standard_inputs(model)
-    normed: list[tuple[nn.Module, Tensor]] = []  # kept alive, so that no memory is used twice
-    at_head: list[nn.Module | None] = []
-
-    def hook() -> list[Any]:
-        normed.clear()
-        at_head.clear()
-        norms = (m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
-        hooks = [norm.register_forward_hook(_keep(normed)) for norm in norms]
-        return [*hooks, head.layer.register_forward_pre_hook(_compare(normed, at_head))]
-
-    ran = run_once(model, examples, hook)
-    return at_head[0] if ran and at_head and all(at_head) else None
-
-
-def _keep(normed: list[tuple[nn.Module, Tensor]]) -> Callable[..., None]:
-    return lambda module, inputs, output: normed.append((module, output))
-
-
-def _compare(
-    normed: list[tuple[nn.Module, Tensor]], at_head: list[nn.Module | None]
-) -> Callable[..., None]:
-    """Same memory, same numbers: a flattened, squeezed or (in eval mode) dropped-out batch norm output."""
-
-    def hook(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        h = inputs[0]
-        same = (m for m, o in normed if o.data_ptr() == h.data_ptr() and o.numel() == h.numel())
-        at_head.append(next(same, None))
-
-    return hook
