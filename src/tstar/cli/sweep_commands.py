@@ -72,6 +72,10 @@ def sweep(
         typer.Option("--dry-run", help="Check every part, count and estimate; train nothing."),
     ] = False,
     max_runs: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(help="I/N: every N-th run from the I-th on, into a store of its own."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Do every run of a study that the store does not have yet; stop and go on at any time.
@@ -89,6 +93,7 @@ def sweep(
         return
     from tstar.cli.progress import SweepProgress
 
+    share = None if part is None else _part(part)
     writers = [writer(*text.partition(":")[::2]) for text in log or []]
 
     def on_run(row: Mapping[str, Any]) -> None:
@@ -111,6 +116,7 @@ def sweep(
                 on_run=on_run,
                 say=lambda text: console.print(text, markup=False),
                 max_runs=max_runs,
+                part=share,
             )
         except KeyboardInterrupt:
             text = f"Stopped. What is done is in {store}; the same command goes on from there."
@@ -123,6 +129,13 @@ def sweep(
         _summary(console, tally, store)
     if tally.failed:
         raise typer.Exit(1)
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()):
+        raise TstarError(f"--part must be I/N, such as 3/16, got {text!r}.")
+    return int(number), int(of)
 
 
 @contextmanager

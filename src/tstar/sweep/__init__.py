@@ -71,6 +71,7 @@ def sweep(
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
     max_runs: int | None = None,
+    part: tuple[int, int] | None = None,
 ) -> Tally:
     """Do every run of a study that the store does not have yet.
 
@@ -88,6 +89,7 @@ def sweep(
         on_run: called with each run that was stored, as a mapping of the store's columns
             (:mod:`tstar.sweep.writers` has some for TensorBoard, MLflow and W&B).
         max_runs: stop after so many results.
+        part: (i, n) does every n-th run from the i-th on, for jobs that share no store.
     """
     import shutil
 
@@ -102,6 +104,9 @@ def sweep(
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ("local", "ray"))
     read = study if isinstance(study, Study) else load_study(study)
+    name = (read.name, read.hash)
+    if part is not None:
+        read = read.part(*part)
     with Store(store, create=True) as opened:
         folder = folder_of(opened.path)
         try:
@@ -121,7 +126,7 @@ def sweep(
                 chosen,
                 data_root=data_root,
                 folder=str(folder),
-                study=(read.name, read.hash),
+                study=name,
                 update=update,
                 on_run=on_run,
                 max_runs=max_runs,

@@ -80,6 +80,12 @@ class Study:
     def __len__(self) -> int:
         return len(self.specs)
 
+    def part(self, number: int, of: int) -> Study:
+        """The runs that job ``number`` (from 1) of ``of`` does: every ``of``-th of them."""
+        if not 1 <= number <= of:
+            raise TstarError(f"A part must be 1/N to N/N, got {number}/{of}.")
+        return dataclasses.replace(self, specs=self.specs[number - 1 :: of])
+
     @property
     def hash(self) -> str:
         """Of all runs that the study asks for."""
