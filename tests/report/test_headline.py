@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tstar import TstarError
+from tstar.evidence.regret import advised
 from tstar.report.headline import headline
-from tstar.report.records import advised, load
+from tstar.report.records import load
 
 TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
 

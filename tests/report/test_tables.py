@@ -4,7 +4,6 @@ import csv
 import io
 import statistics
 
-import pandas
 import pytest
 from rich.console import Console
 
@@ -12,8 +11,8 @@ from tstar import TstarError
 from tstar.report.records import load
 from tstar.report.tables.cells import Block, Cell, Table, ranked
 from tstar.report.tables.markup import latex, to_csv, to_html, to_latex, to_markdown, to_rich
-from tstar.report.tables.measured import condensed, paper_table, paper_tables
-from tstar.report.tables.own import conditions_table, methods_table
+from tstar.report.tables.measured import paper_table, paper_tables, split
+from tstar.report.tables.own import advice_table, conditions_table, methods_table
 
 NASTY = "<script>alert(1)</script> & a|b_c $x$ 5% [bold]*y*"
 
@@ -38,36 +37,63 @@ def test_the_paper_s_layout_holds_the_runs_means(store):
     table = paper_table("datasets", load(store))
     found = cells(table)
     frame = load(store).frame
+    block = table.blocks[0].heading
+    assert block.startswith("resnet10, from scratch · 1,000 samples, 6 epochs")
     one = frame[
         (frame["dataset"] == "hard") & (frame["norm"] == "none") & (frame["temperature"] == 1)
     ]
     want = 100 * statistics.mean(one["test_accuracy"])
-    assert found["resnet10 init", "T = 1", "hard"].value == pytest.approx(want)
+    assert found[block, "plain", "hard"].value == pytest.approx(want)
     insert = frame[(frame["dataset"] == "hard") & (frame["method"] == "insert-ln")]
-    assert found["resnet10 init", "Insert LN", "hard"].value == pytest.approx(
+    assert found[block, "Insert LN", "hard"].value == pytest.approx(
         100 * statistics.mean(insert["test_accuracy"])
     )
-    assert found["resnet10 init", "Ours (T*)", "hard"].text.startswith("~")
+    assert found[block, "n", "hard"].text == "2 (6)"  # two widths, three seeds
     for column in table.columns[1:]:
-        block = [cell for (_, _, name), cell in found.items() if name == column]
-        best = max(round(cell.value, 2) for cell in block)
-        assert [cell.mark == "best" for cell in block] == [
-            round(cell.value, 2) == best for cell in block
+        here = [
+            c for (_, row, name), c in found.items() if name == column and row != "n" and c.value
+        ]
+        best = max(round(cell.value, 2) for cell in here)
+        assert [cell.mark == "best" for cell in here] == [
+            round(cell.value, 2) == best for cell in here
         ]
     heads = {head[0]: dict(zip(table.columns, head, strict=True)) for head in table.heads}
     assert heads["csg"]["hard"] == "25.50"
     assert heads["classes"]["hard"] == "100"
 
 
-@pytest.mark.parametrize("name", ["datasets", "models"])
-def test_averaging_seeds_first_changes_no_table(store, name):
-    from tstar.paper.own_runs import yours
+def test_a_table_that_is_mostly_dashes_is_split():
+    def row(name, *values):
+        return (Cell(name), *(Cell("–") if v is None else Cell(str(v), v) for v in values))
 
-    records = load(store)
-    whole = yours(name, records.frame, metric="test")
-    short = yours(name, condensed(records), metric="test")
-    pandas.testing.assert_frame_equal(whole, short)
-    assert len(condensed(records)) < len(records.frame) / 2
+    blocks = tuple(
+        Block((row("plain", *(1.0 if i == j else None for j in range(3))),), f"block {i}")
+        for i in range(3)
+    )
+    table = Table("t", "T", ("method", "a", "b", "c"), blocks)
+    parts = split(table)
+    assert [part.columns for part in parts] == [("method", "a"), ("method", "b"), ("method", "c")]
+    assert [part.title for part in parts] == ["T: block 0", "T: block 1", "T: block 2"]
+    assert split(parts[0]) == [parts[0]]
+
+
+def test_the_advice_is_compared_on_the_same_conditions_and_seeds(make_store):
+    """Plain was run in one of three tasks: every row is over that one."""
+
+    def change(rows):
+        return [row for row in rows if row[0].norm == "batch" or row[0].dataset == "easy"]
+
+    records = load(make_store(widths=(64,), change=change))
+    table = advice_table(records)
+    rows = {row[0].text: row for row in table.blocks[0].rows}
+    assert "the same 1 conditions (of 3 with BN, those that ran plain too)" in table.note
+    sweep = next(s for s in records.with_norm("batch") if s.facts["dataset"] == "easy")
+    assert rows["plain"][1].value == pytest.approx(100 * sweep.condition.plain())
+    assert rows["BN, advised T"][1].value == pytest.approx(100 * sweep.at(sweep.recommended))
+    assert rows["BN, T = 1"][1].value == pytest.approx(100 * sweep.mean(0))
+    gain = rows["BN, advised T"][1].value - rows["plain"][1].value
+    assert rows["BN, advised T"][2].value == pytest.approx(gain)
+    assert len([name for name in rows if "Hasegawa & Sakai" in name]) == 4
 
 
 def test_tables_that_the_runs_do_not_fill_say_why(store):
@@ -156,13 +182,21 @@ def test_latex_escapes_names_and_marks(nasty):
     assert r"\textless{}script\textgreater{}" in text
     assert r"b\_c \$x\$ 5\%" in text
     assert text.count(r"\begin") == text.count(r"\end")
-    assert latex("Ours (T*_csgcn)") == r"Ours ($\hat{T}^{*}_{csgcn}$)"
+    assert latex("BN, Hasegawa & Sakai T*_cn") == r"BN, Hasegawa \& Sakai $\hat{T}^{*}_{cn}$"
     assert latex("\\") == r"\textbackslash{}"
 
 
 def test_csv_holds_full_numbers(nasty):
     rows = list(csv.reader(io.StringIO(to_csv(nasty))))
     assert rows[1] == [NASTY, NASTY, "1.0", "0.5"]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_spreadsheet_takes_no_cell_for_a_formula(name):
+    table = Table("t", "T", ("a", "b"), (Block(((Cell(name, name), Cell("-1", -1.0)),), name),))
+    block, first, number = list(csv.reader(io.StringIO(to_csv(table))))[1]
+    assert block == first == f"'{name}"
+    assert number == "-1.0"  # a number is one
 
 
 def test_the_terminal_shows_names_as_they_are(nasty):

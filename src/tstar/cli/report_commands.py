@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,22 +14,24 @@ from rich.console import Console
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.choosing import OfStudy, Where, chosen
+from tstar.cli.choosing import OfStudy, Where
 from tstar.cli.progress import check_progress
 from tstar.errors import TstarError, require, unknown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tstar.report.records import Records
 
 QUIET = 15.0  # seconds between lines of progress where there is no terminal
 Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
-    str | None, typer.Option(help="Recommend T by the paper's base, csg, cn or csgcn.")
+    str | None,
+    typer.Option(
+        help="Judge the paper's base, csg, cn or csgcn, or budget, in place of tstar's advice for each training."
+    ),
 ]
 CoefficientFile = Annotated[
-    Path | None, typer.Option(help="Recommend T by your own coefficients, a JSON file.")
+    Path | None,
+    typer.Option(help="Judge your own coefficients, a JSON file, in place of the advice."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -67,14 +68,9 @@ def report(
     from tstar.report import write_report
     from tstar.report.tables.markup import to_rich
 
-    file = None if coefficients is None else coefficients.name
-    said = {"--variant": variant, "--coefficients": file, "--where": where, "--study": study}
-    command = ["tstar", "report", runs.name, "--metric", metric]
-    for option, given in said.items():
-        command += [] if given is None else [option, given]
     with _progress(Console(stderr=True)) as tell:
         made = write_report(
-            chosen(runs, where, study),
+            runs,
             output,
             metric=metric,
             variant=variant,
@@ -83,7 +79,8 @@ def report(
             fits=not no_fits,
             pictures=pictures,
             title=title,
-            command=shlex.join([*command, *(["--no-fits"] if no_fits else [])]),
+            where=where,
+            study=study,
             progress=tell,
         )
     if as_json:
@@ -137,8 +134,7 @@ def figure(
             f"The figure {name!r} is made from runs; give a store: tstar figure {name} runs.db. Without runs: "
             f"{', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
         )
-    source = None if runs is None else chosen(runs, where, study)
-    data = plot.data(_records(source, metric, variant, coefficients))
+    data = plot.data(_records(runs, metric, variant, coefficients, where, study))
     if as_json:
         typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False))
         return
@@ -150,16 +146,20 @@ def figure(
 
 
 def _records(
-    runs: pd.DataFrame | Path | None,
+    runs: Path | None,
     metric: str,
     variant: str | None,
     coefficients: Path | None,
+    where: str | None,
+    study: str | None,
 ) -> Records | None:
     if runs is None:
         return None
     from tstar.report.records import load
 
-    return load(runs, metric=metric, variant=variant, coefficients=coefficients)
+    return load(
+        runs, metric=metric, variant=variant, coefficients=coefficients, where=where, study=study
+    )
 
 
 def _list(as_json: bool) -> None:

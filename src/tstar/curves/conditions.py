@@ -221,6 +221,10 @@ def conditions(runs: pd.DataFrame) -> list[Condition]:
     kept = results(runs)
     if kept.empty:
         raise TstarError(f"No finished runs found among {len(runs)}: {what_is_there(runs)}")
+    return _conditions(kept)
+
+
+def _conditions(kept: pd.DataFrame) -> list[Condition]:
     names = [name for name in FACTS if name in kept.columns]
     treatment = [name for name in TREATMENT if name in kept.columns]
     found = []
@@ -245,7 +249,7 @@ def conditions(runs: pd.DataFrame) -> list[Condition]:
 
 
 def grids(
-    runs: pd.DataFrame,
+    runs: pd.DataFrame | Sequence[Condition],
     *,
     metric: Metric | None = None,
     norm: str | None = "batch",
@@ -254,29 +258,33 @@ def grids(
 ) -> tuple[Curve, ...]:
     """The curves under a norm, method and backbone (``None``: all), in a fixed order.
 
-    With ``metric``, that accuracy must be there in every run.
+    ``runs`` is a data frame, or conditions that were read before. With ``metric``, that accuracy must be there in
+    every run.
     """
-    if "temperature" not in runs.columns:
-        raise TstarError(
-            f"The runs must have a column 'temperature', got {', '.join(map(str, runs.columns))}."
-        )
-    if metric is not None:
-        metric_column(runs, metric)
-    kept = runs
     wanted = {"norm": norm, "method": method, "backbone": backbone}
-    for name, value in wanted.items():
-        if value is not None and name in kept.columns:
-            old = kept[name].isna() if name != "norm" else False
-            kept = kept[(kept[name] == value).fillna(False) | old]
-    kept = kept[kept["temperature"].notna()]
-    if results(kept).empty:
-        asked = ", ".join(
-            f"{name}={value!r}" for name, value in wanted.items() if value is not None
-        )
-        raise TstarError(
-            f"No finished runs found with {asked or 'a temperature'} among {len(runs)}: {what_is_there(runs)}"
-        )
-    found = [curve for condition in conditions(kept) for curve in condition.curves]
+    if isinstance(runs, Sequence):
+        every = runs
+        there = f"{len(runs)} conditions"
+    else:
+        for name in ("dataset", "temperature"):
+            if name not in runs.columns:
+                raise TstarError(
+                    f"The runs must have a column {name!r}, got {', '.join(map(str, runs.columns))}."
+                )
+        if metric is not None:
+            metric_column(runs, metric)
+        ended = results(runs)
+        there = f"{len(runs)} runs: {what_is_there(runs)}"
+        every = _conditions(ended) if len(ended) else []
+    found = [
+        curve
+        for condition in every
+        for curve in condition.curves
+        if all(value is None or curve.facts.get(n, value) == value for n, value in wanted.items())
+    ]
+    if not found:
+        asked = ", ".join(f"{n}={value!r}" for n, value in wanted.items() if value is not None)
+        raise TstarError(f"No finished runs found with {asked or 'a temperature'} among {there}")
     for curve in found if metric is not None else ():
         curve.values(metric or "test")
     return tuple(sorted(found, key=lambda curve: order(curve.facts)))

@@ -39,10 +39,15 @@ ENDED = ("done", "diverged")
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
 
 
-def read(runs: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
-    """The runs as a data frame: one as given, or from ``.db`` (table ``runs``), ``.parquet`` or ``.csv``."""
+def read(runs: Any) -> Any:
+    """The runs as a data frame: one as given, or from ``.db`` (table ``runs``), ``.parquet`` or ``.csv``.
+
+    A list of conditions stays as it is: what was read once need not be read again.
+    """
     pd = require("pandas", "fit")
     if isinstance(runs, pd.DataFrame):
+        return runs
+    if isinstance(runs, list | tuple) and all(hasattr(item, "curves") for item in runs):
         return runs
     if not isinstance(runs, str | os.PathLike):
         raise TstarError(

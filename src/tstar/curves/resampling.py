@@ -54,10 +54,12 @@ def weights(names: Sequence[str], rng: np.random.Generator, resamples: int = RES
     if len(sets) < 3:
         sets = [np.arange(len(names))]
     found = np.zeros((resamples, len(names)))
-    for row in found:
-        for place in rng.integers(len(sets), size=len(sets)):
-            members = sets[place]
-            np.add.at(row, rng.choice(members, size=len(members)), 1.0)
+    drawn = rng.multinomial(len(sets), np.full(len(sets), 1 / len(sets)), size=resamples)
+    for members, times in zip(sets, drawn.T, strict=True):
+        # A set that is drawn t times draws its m conditions t·m times.
+        found[:, members] = rng.multinomial(
+            times * len(members), np.full(len(members), 1 / len(members))
+        )
     return found
 
 

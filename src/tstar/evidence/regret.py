@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from tstar.curves import Condition, Curve, conditions, judge
 from tstar.curves.resampling import weights
 from tstar.errors import TstarError, require, unknown
+from tstar.formula.coefficients import Coefficients
+from tstar.formula.equation import explain
 from tstar.formula.rules import rule
+from tstar.formula.training import Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +42,42 @@ def _named(name: str) -> Rule:
             raise
 
     return temperature
+
+
+def advised(
+    facts: Mapping[str, Any],
+    *,
+    variant: str | None = None,
+    coefficients: Coefficients | None = None,
+) -> float | None:
+    """The T that ``tstar.temperature`` gives where it is told how one trains; ``None`` without M.
+
+    By default as ``tstar.recommend`` chooses: with a known optimizer, learning rate and number of steps no
+    hotter than this training can learn at, else the variant that the paper's evidence prefers.
+    """
+    M, K, csg = (_number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
+    if M is None:
+        return None
+    how = {name: _number(facts.get(name)) for name in ("lr", "steps", "momentum")}
+    name = str(facts.get("optimizer") or "") or None
+    scenario = str(facts.get("scenario") or "scratch")
+    try:
+        told = Training(name if K is not None else None, scenario=scenario, **how)  # type: ignore[arg-type]
+        result = explain(
+            int(M),
+            None if K is None else int(K),
+            csg,
+            variant=variant,
+            coefficients=coefficients,
+            optimizer=told,
+        )
+    except TstarError:  # a fact that the set needs is missing: this condition has no T
+        return None
+    return result.temperature
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or value != value else float(value)
 
 
 # The closed forms that need nothing but M, K and csg.

@@ -51,13 +51,14 @@ def per_environment(
     population one as in the paper, missing where there is a single environment. What was not run is missing.
     """
     pd = require("pandas", "fit")
-    frame, how = read(runs), How(metric, average, interpolation, restarts, seed)
+    every = grids(read(runs), metric=metric, norm=None)
+    how = How(metric, average, interpolation, restarts, seed)
     table: dict[tuple[str, str], dict[str, float]] = {}
     for suffix, norm in _NORMS.items():
-        known = "norm" in frame.columns
-        if (known and not (frame["norm"] == norm).any()) or (not known and norm == "none"):
+        here = [curve for curve in every if curve.facts.get("norm", "batch") == norm]
+        if not here:
             continue
-        found, _ = usable_curves(grids(frame, metric=metric, norm=norm), skip=skip)
+        found, _ = usable_curves(here, skip=skip)
         for place in sorted({_environment(c) for c in found}):
             members = [c for c in found if _environment(c) == place]
             try:
@@ -68,7 +69,7 @@ def per_environment(
             row[f"alpha{suffix}"], row[f"beta{suffix}"] = theta
             row[f"accuracy{suffix}"] = 100 * accuracy
     if not table:
-        raise TstarError(f"No runs with norm 'none' or 'batch' found among {len(frame)}.")
+        raise TstarError(f"No runs with norm 'none' or 'batch' found in {len(every)} curves.")
     columns = [f"{name}{suffix}" for suffix in _NORMS for name in ("alpha", "beta", "accuracy")]
     rows = pd.DataFrame.from_records(list(table.values())).reindex(columns=columns)
     rows["gain"] = rows["accuracy_bn"] - rows["accuracy"]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from tstar.errors import unknown
 
 METHODS = {
-    "T=1": "T = 1",
+    "T=1": "plain, T = 1",
     "T=sqrt(M)": "T = √M",
     "Insert LN": "Insert LN",
-    "base": "Ours (T*)",
-    "csg": "Ours (T*_csg)",
-    "cn": "Ours (T*_cn)",
-    "csgcn": "Ours (T*_csgcn)",
+    "base": "Hasegawa & Sakai T*",
+    "csg": "Hasegawa & Sakai T*_csg",
+    "cn": "Hasegawa & Sakai T*_cn",
+    "csgcn": "Hasegawa & Sakai T*_csgcn",
 }
 VARIANTS = ("base", "csg", "cn", "csgcn")
 

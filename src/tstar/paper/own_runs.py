@@ -1,27 +1,43 @@
-"""A user's own runs in the layout of the paper's tables: same rows, same columns, same marks."""
+"""A user's own runs in the layout of the paper's tables: like is compared with like.
+
+Within a column every row averages the same conditions and the same seeds, one condition one vote. A row that was
+run in too few of them is not compared, and has a dash.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tstar.curves import Curve, grids, read
+from tstar.curves import Condition, conditions, read
 from tstar.curves.reading import Metric
 from tstar.errors import TstarError, require, unknown
+from tstar.evidence.regret import advised
 from tstar.fitting.comparison import coefficient_table, correction_table
 from tstar.fitting.environments import per_environment
 from tstar.formula.equation import temperature
-from tstar.paper.catalogue import METHODS, VARIANTS, Spec, expected_marks, spec
+from tstar.paper.catalogue import VARIANTS, Spec, expected_marks, spec
 from tstar.paper.loading import table
-from tstar.paper.longform import BLOCKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# The rows of a table of own runs: the paper's, and the two that a user wants to know.
+ROWS = {
+    "T=1": "plain",
+    "T=sqrt(M)": "T = √M",
+    "Insert LN": "Insert LN",
+    "BN, T=1": "BN, T = 1",
+    "base": "BN, Hasegawa & Sakai T*",
+    **{name: f"BN, Hasegawa & Sakai T*_{name}" for name in ("csg", "cn", "csgcn")},
+    "advised": "BN, advised T",
+}
+_CORE = ("T=1", "BN, T=1", "advised")
 _DATASETS = {
     "cifar10": "CIFAR10",
     "cifar100": "CIFAR100",
@@ -51,19 +67,57 @@ _NAMES = {
     "insert-ln": "Insert LN",
     **{f"ours-{name}": name for name in VARIANTS},
 }
+# What differs from the paper's own training of the same name, with how it is said.
+_DIFFERS = {"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """A method in one condition: accuracy by seed, and whether it is interpolated."""
+
+    by_seed: Mapping[int, float]
+    interpolated: bool = False
+
+
+@dataclass
+class Group:
+    """A column within a block: every method of every condition that belongs there."""
+
+    facts: list[Mapping[str, Any]] = field(default_factory=list)
+    scores: list[dict[str, Score]] = field(default_factory=list)
+
+    def matched(self) -> tuple[list[str], list[tuple[dict[str, Score], list[int]]]]:
+        """The methods that are compared, and the conditions with the seeds that have all of them.
+
+        Rows that fewest conditions have are given up one after another; of what is left each time, the choice
+        with the most filled cells is taken. :data:`_CORE` is given up only where nothing could be compared with it.
+        """
+        methods = [name for name in ROWS if any(name in scores for scores in self.scores)]
+        count = {name: sum(name in scores for scores in self.scores) for name in methods}
+        best: tuple[list[str], list[tuple[dict[str, Score], list[int]]]] = ([], [])
+        while methods:
+            kept = [(s, seeds) for s in self.scores if (seeds := _common(s, methods))]
+            if len(kept) * len(methods) > len(best[1]) * len(best[0]):
+                best = (list(methods), kept)
+            spare = [name for name in methods if name not in _CORE]
+            if best[1] and not spare:
+                break
+            methods.remove(min(reversed(spare or methods), key=lambda name: count[name]))
+        return best
 
 
 def yours(
-    name: str, runs: pd.DataFrame | str | os.PathLike[str], *, metric: Metric = "test"
+    name: str,
+    runs: pd.DataFrame | str | os.PathLike[str] | Sequence[Condition],
+    *,
+    metric: Metric = "test",
 ) -> pd.DataFrame:
     """The table ``name`` as the given runs fill it, accuracies in %.
 
-    The paper's rows come first; models and data sets that it does not have get blocks and columns
-    of their own. A grid of fixed temperatures stands for T = 1 and √M (without norm) and for the
-    four variants (with BN): at the run within 1 % of the method's T, else interpolated between its
-    neighbours, and then listed in ``attrs["interpolated"]`` as (row, column). A diverged run counts
-    as chance. Means over seeds, widths and settings; missing where there is no run. The tables of
-    coefficients are fitted to the runs, as :mod:`tstar.fitting` does.
+    Rows are :data:`ROWS`. A grid of fixed temperatures stands for plain and √M (without norm) and for the rows
+    with BN: at the run within 1 % of the method's T, else linear in ln T between its neighbors, and then listed in
+    ``attrs["interpolated"]`` as (row, column). ``attrs["n"]`` has (conditions, runs) of each column and block,
+    ``attrs["about"]`` what its training differs in from the paper's. The tables of coefficients are fitted to the runs.
     """
     kind = spec(name)
     if name == "environments":
@@ -79,7 +133,8 @@ def yours(
         )
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
-    return _measured(kind, read(runs), metric)
+    found = read(runs)
+    return _measured(kind, found if isinstance(found, list | tuple) else conditions(found), metric)
 
 
 def mark(frame: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -92,93 +147,96 @@ def mark(frame: pd.DataFrame, name: str) -> pd.DataFrame:
         marks[column] = ""
         for part in groups:
             values = [round(float(value), 2) for value in part[column]]
-            marks.loc[part.index, column] = expected_marks(values)
+            if sum(not math.isnan(value) for value in values) > 1:  # one alone is not the best
+                marks.loc[part.index, column] = expected_marks(values)
     return marks
 
 
-def _measured(kind: Spec, runs: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+def _measured(kind: Spec, found: Sequence[Condition], metric: Metric) -> pd.DataFrame:
     pd = require("pandas", "fit")
-    cells = pd.DataFrame([*_named(kind, runs, metric), *_fixed(kind, runs, metric)])
-    if cells.empty:
+    groups: dict[tuple[str, str], Group] = {}
+    several = _several_sizes(found)
+    for condition in found:
+        for smoothed, scores in _scores(condition, metric):
+            place = _place(kind, condition.facts, smoothed, several)
+            if place is not None and scores:
+                group = groups.setdefault(place, Group())
+                group.facts.append(condition.facts)
+                group.scores.append(scores)
+    if not groups:
         raise TstarError(
-            f"Some run must belong to a row of the table {kind.name!r} (T = 1, √M, Insert LN, or T* of a variant "
-            f"with BN), got none among {len(runs)}; a grid of fixed temperatures must surround T*."
+            f"No run belongs to a row of the table {kind.name!r} (plain, √M, Insert LN, or BN at T = 1 or T* of a "
+            f"variant) among {len(found)} conditions; a grid of fixed temperatures must surround T*."
         )
-    rows = table(kind.name)[list(kind.keys)]
-    if kind.block:
-        own = [
-            block for block in dict.fromkeys(cells["block"]) if block not in set(rows[kind.block])
-        ]
-        extra = [{kind.block: block, "method": method} for block in own for method in METHODS]
-        rows = pd.concat([rows, pd.DataFrame(extra, columns=list(kind.keys))], ignore_index=True)
-    columns = [*kind.values, *sorted(set(cells["column"]) - set(kind.values))]
-    frame = rows.reset_index(drop=True)
-    groups = cells.groupby(["block", "method", "column"])
-    means, guesses = groups["accuracy"].mean(), groups["interpolated"].any()
-    guessed = set()
-    for column in columns:
-        keys = [
-            (line[kind.block] if kind.block else "", line["method"], column)
-            for _, line in frame.iterrows()
-        ]
-        frame[column] = [float(means.get(key, math.nan)) for key in keys]
-        guessed |= {(row, column) for row, key in enumerate(keys) if guesses.get(key, False)}
-    if kind.average:
+    blocks = list(dict.fromkeys(block for block, _ in groups))
+    columns = sorted({column for _, column in groups}, key=lambda c: _printed_order(kind, c))
+    keys = [(block, method) for block in blocks for method in ROWS]
+    frame = pd.DataFrame(
+        [{**({kind.block: block} if kind.block else {}), "method": name} for block, name in keys]
+    )
+    frame[columns] = math.nan
+    interpolated, n, about = set(), {}, {}
+    for (block, column), group in groups.items():
+        methods, kept = group.matched()
+        facts = [f for f, s in zip(group.facts, group.scores, strict=True) if _common(s, methods)]
+        n[block, column] = (len(kept), sum(len(seeds) for _, seeds in kept))
+        about[block, column] = _differs(facts)
+        for row, (own, method) in enumerate(keys):
+            if own != block or method not in methods:
+                continue
+            means = [sum(s[method].by_seed[i] for i in seeds) / len(seeds) for s, seeds in kept]
+            frame.loc[row, column] = 100 * math.fsum(means) / len(means)
+            if any(s[method].interpolated for s, _ in kept):
+                interpolated.add((row, column))
+    # A table that is mostly dashes says little: rows that no column fills go.
+    filled = frame[columns].notna().any(axis=1)
+    number = {old: new for new, old in enumerate(frame.index[filled])}
+    frame = frame[filled].reset_index(drop=True)
+    if kind.average and len(columns) > 1:
         frame[kind.average] = math.nan
         for _, part in frame.groupby(kind.block) if kind.block else [("", frame)]:
-            # Over the columns that the block fills at all: a row with a gap has no average.
-            filled = [column for column in columns if part[column].notna().any()]
-            if filled:
-                average = part[filled].mean(axis=1, skipna=False)
-                frame.loc[part.index, kind.average] = average
-    frame.attrs["interpolated"] = guessed
+            # Over the columns that every row of the block has: what is not matched is not compared.
+            whole = [column for column in columns if part[column].notna().all()]
+            if len(whole) > 1:
+                frame.loc[part.index, kind.average] = part[whole].mean(axis=1)
+    frame.attrs |= {
+        "interpolated": {(number[row], column) for row, column in interpolated},
+        "n": n,
+        "about": about,
+    }
     return frame
 
 
-def _named(kind: Spec, runs: pd.DataFrame, metric: Metric) -> Iterator[dict[str, Any]]:
-    """Cells from the runs whose method has a name."""
-    for row in runs.to_dict("records"):
-        method = _NAMES.get(str(row.get("method")).partition("+")[0])
-        if not method:  # most rows of a large store are grids of fixed temperatures
-            continue
-        accuracy, place = _accuracy(row, metric), _place(kind, row)
-        if accuracy is not None and place:
-            yield {**place, "method": method, "accuracy": accuracy, "interpolated": False}
+def _common(scores: Mapping[str, Score], methods: Sequence[str]) -> list[int]:
+    """The seeds that every method has."""
+    if not methods or not all(name in scores for name in methods):
+        return []
+    return sorted(set.intersection(*(set(scores[name].by_seed) for name in methods)))
 
 
-def _fixed(kind: Spec, runs: pd.DataFrame, metric: Metric) -> Iterator[dict[str, Any]]:
-    """Cells from grids of fixed temperatures: at the method's T, measured or interpolated there."""
+def _scores(condition: Condition, metric: Metric) -> Iterator[tuple[bool, dict[str, Score]]]:
+    """Every method of a condition that is a row: with label smoothing (true) and without."""
+    smooth = bool(condition.facts.get("label_smoothing"))
+    found: dict[bool, dict[str, Score]] = {smooth: {}, True: {}}
+    for name, runs in condition.methods.items():
+        base, _, rest = name.partition("+")
+        if base in _NAMES:
+            smoothed = smooth or "label-smoothing" in (base, rest)
+            by_seed = {
+                seed: run[metric] for seed, run in runs.items() if not math.isnan(run[metric])
+            }
+            found[smoothed][_NAMES[base]] = Score(by_seed)
     for norm in ("none", "batch"):
-        here = runs[runs["norm"] == norm] if "norm" in runs else runs[[norm == "batch"] * len(runs)]
-        if "method" in here:
-            here = here[here["method"] == "fixed"]
-        if "status" in here:
-            here = here[here["status"].isin(("done", "diverged"))]
-        if here.empty:
-            continue
-        for condition in grids(here, metric=metric, norm=None, method=None):
-            place = _place(kind, condition.facts)
-            for method, T in _targets(norm, condition.facts) if place else ():
-                found = _at(condition, T, metric)
-                if found is not None:
-                    accuracy, guess = found
-                    yield {
-                        **(place or {}),
-                        "method": method,
-                        "accuracy": 100 * accuracy,
-                        "interpolated": guess,
-                    }
-
-
-def _at(curve: Curve, T: float, metric: Metric) -> tuple[float, bool] | None:
-    """Mean accuracy at T: as measured within 1 % of it, else interpolated if the grid surrounds it."""
-    means = curve.means(metric)
-    for level, mean in zip(curve.temperatures, means, strict=True):
-        if math.isclose(level, T, rel_tol=0.01):
-            return float(mean), False
-    if len(means) >= 3 and curve.temperatures[0] < T < curve.temperatures[-1]:
-        return curve.at(T, metric), True
-    return None
+        curve = condition.curve(norm)
+        for method, T in _targets(norm, condition.facts) if curve is not None else ():
+            assert curve is not None
+            near = [t for t in curve.temperatures.tolist() if math.isclose(t, T, rel_tol=0.01)]
+            inside = curve.temperatures[0] < T < curve.temperatures[-1]
+            if near:
+                found[smooth].setdefault(method, Score(curve.by_seed(near[0], metric)))
+            elif len(curve.temperatures) >= 3 and inside:
+                found[smooth].setdefault(method, Score(curve.at_by_seed(T, metric), True))
+    yield from found.items()
 
 
 def _targets(norm: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -189,44 +247,62 @@ def _targets(norm: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, float]]
         if features:
             yield "T=sqrt(M)", math.sqrt(features)
         return
+    yield "BN, T=1", 1.0
     for variant in VARIANTS:
         if features and (classes or "cn" not in variant) and (csg or not variant.startswith("csg")):
             whole = int(classes) if classes else None
             yield variant, temperature(int(features), whole, csg or None, variant=variant)
+    T = advised(facts)
+    if T is not None:
+        yield "advised", T
 
 
-def _place(kind: Spec, facts: Mapping[str, Any]) -> dict[str, str] | None:
-    """Block and column of a run, the paper's where it has them and the user's own names elsewhere."""
-    smoothed = bool(_number(facts.get("label_smoothing"))) or "label-smoothing" in str(
-        facts.get("method")
-    )
+def _place(
+    kind: Spec, facts: Mapping[str, Any], smoothed: bool, several: Mapping[str, Sequence[str]]
+) -> tuple[str, str] | None:
+    """Block and column of a condition: the paper's short names, and what tells two of one name apart."""
     if smoothed != (kind.name == "smoothing"):
         return None
     data, model = dataset_name(str(facts.get("dataset"))), model_name(str(facts.get("model")))
+    apart = [
+        _DIFFERS[n].format(_number(facts.get(n))) for n in several.get(data, ()) if facts.get(n)
+    ]
+    data = " ".join([data, *apart])
     scenario = str(facts.get("scenario") or "scratch")
     if kind.name in ("models", "transformers"):
-        if scenario != "scratch" or (kind.name == "transformers" and data != "CT"):
+        if scenario != "scratch" or (kind.name == "transformers" and not data.startswith("CT")):
             return None
-        return {"block": data if kind.block else "", "column": model}
-    fits = [block for block in _printed_blocks(kind.name) if BLOCKS[block] == (model, scenario)]
-    own = f"{model} {'init' if scenario == 'scratch' else 'FT'}"
-    return {"block": fits[0] if fits else own, "column": data}
+        return (data if kind.block else "", model)
+    return f"{model}, {'from scratch' if scenario == 'scratch' else 'fine-tuned'}", data
 
 
-@cache
-def _printed_blocks(name: str) -> tuple[str, ...]:
-    """The blocks of a printed table. Asked for every run, so that the table is read once only."""
-    return tuple(dict.fromkeys(table(name)["scenario"]))
+def _several_sizes(found: Sequence[Condition]) -> dict[str, tuple[str, ...]]:
+    """For each data set, the facts of the data that take several values, which then get columns of their own."""
+    seen: dict[str, dict[str, set[Any]]] = {}
+    for condition in found:
+        here = seen.setdefault(dataset_name(str(condition.facts.get("dataset"))), {})
+        for name in ("size", "num_train"):
+            here.setdefault(name, set()).add(condition.facts.get(name))
+    return {
+        data: tuple(name for name, values in facts.items() if len(values) > 1)
+        for data, facts in seen.items()
+    }
 
 
-def _accuracy(row: dict[str, Any], metric: str) -> float | None:
-    """Accuracy [%] of a run that ended; a diverged one is at chance."""
-    status = row.get("status", "done")
-    if status == "diverged":
-        classes = _number(row.get("num_classes"))
-        return None if not classes else 100 / classes
-    value = _number(row.get(f"{metric}_accuracy"))
-    return None if status != "done" or value is None else 100 * value
+def _differs(facts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Size, samples and length of the training behind a column; a range where there are several."""
+    about = {}
+    for name in _DIFFERS:
+        values = sorted({f[name] for f in facts if f.get(name) is not None})
+        if values:
+            ends = dict.fromkeys((_number(values[0]), _number(values[-1])))
+            about[name] = "–".join(ends)
+    return about
+
+
+def _printed_order(kind: Spec, column: str) -> tuple[int, str]:
+    name = column.split()[0]
+    return (kind.values.index(name) if name in kind.values else len(kind.values), column)
 
 
 def dataset_name(name: str) -> str:
@@ -248,7 +324,7 @@ def model_name(name: str) -> str:
     return _model_names().get(name.rpartition("/")[2], name)
 
 
-@cache  # asked for every run of a store
+@cache  # asked for every condition of a store
 def _model_names() -> dict[str, str]:
     widths = table("widths")
     return {
@@ -256,5 +332,24 @@ def _model_names() -> dict[str, str]:
     }
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None or value != value else float(value)
+def _number(value: Any) -> str:
+    """As people write it: 18,000."""
+    return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
+
+
+def described(frame: pd.DataFrame, block: str) -> tuple[str, dict[str, dict[str, str]]]:
+    """What the numbers of a block stand on: what all its columns share, as a text; and rows of what they do not.
+
+    The last row is n: conditions, and in brackets the runs behind each cell.
+    """
+    columns = [column for own, column in frame.attrs["n"] if own == block]
+    shared, rows = [], {}
+    for name, form in _DIFFERS.items():
+        values = {column: frame.attrs["about"][block, column].get(name, "") for column in columns}
+        if len(set(values.values())) > 1:
+            rows[form.format("").strip()] = values
+        elif value := values[columns[0]]:
+            shared.append(form.format(value))
+    counts = {column: frame.attrs["n"][block, column] for column in columns}
+    rows["n"] = {column: f"{many} ({runs:,})" for column, (many, runs) in counts.items()}
+    return ", ".join(shared), rows

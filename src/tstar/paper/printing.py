@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tstar.curves.reading import Metric
-from tstar.errors import require
 from tstar.paper.catalogue import METHODS, Spec, spec
 from tstar.paper.loading import marks, printed, table
-from tstar.paper.own_runs import mark, yours
+from tstar.paper.own_runs import ROWS, described, mark, yours
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,77 +42,63 @@ def render(
 ) -> list[Table]:
     """The table ``name`` and, with ``runs``, the user's own next to it.
 
-    A table of measured accuracies gains a column «yours» beside each column that the runs fill; a
-    table of coefficients is followed by the same table fitted to the runs. ``plain`` writes the
-    marks as **best** and _second_, for output without bold and underline.
+    The two stand one below the other: what was trained differs, and the second says in what (size, samples,
+    length). ``plain`` writes the marks as **best** and _second_, for output without bold and underline.
     """
     kind = spec(name)
     paper, signs = printed(name), marks(name)
     if runs is None:
         return [_table(kind, paper, signs, f"{kind.caption} (the paper)", plain)]
     own = yours(name, runs, metric=metric)
-    if not kind.marked:
-        title = f"The same from your runs ({metric} accuracy)"
-        return [
-            _table(kind, paper, signs, f"{kind.caption} (the paper)", plain),
-            _table(kind, _text(kind, own), own.map(lambda _: ""), title, plain),
-        ]
-    own_marks, texts = mark(own, name), _text(kind, own)
-    # Blocks of the user's own follow the paper's rows, whose cells there stay empty.
-    extra = own[list(kind.keys)].iloc[len(paper) :]
-    paper = _below(paper, extra, "–")
-    signs = _below(signs, extra, "")
-    for column in [c for c in own.columns if c not in kind.keys and own[c].notna().any()]:
-        here = list(paper.columns)
-        before = column if column in here else kind.average or here[-1]
-        place = here.index(before) + (1 if column in here else 0)
-        paper.insert(place, f"yours: {column}", texts[column])
-        signs.insert(place, f"yours: {column}", own_marks[column])
-    title = f"{kind.caption} (the paper, and your {metric} accuracy; ~ interpolated)"
-    return [_table(kind, paper, signs, title, plain)]
-
-
-def _below(frame: pd.DataFrame, extra: pd.DataFrame, fill: str) -> pd.DataFrame:
-    """``frame`` with the rows of ``extra`` below it, the columns that they lack filled."""
-    pandas = require("pandas", "fit")
-    return pandas.concat([frame, extra], ignore_index=True).fillna(fill)
+    signs_own = mark(own, name) if kind.marked else own.map(lambda _: "")
+    title = f"The same from your runs ({metric} accuracy" + (
+        "; ~ interpolated)" if kind.marked else ")"
+    )
+    return [
+        _table(kind, paper, signs, f"{kind.caption} (the paper)", plain),
+        _table(kind, _text(kind, own), signs_own, title, plain, own if kind.marked else None),
+    ]
 
 
 def _table(
-    kind: Spec, texts: pd.DataFrame, signs: pd.DataFrame, caption: str, plain: bool
+    kind: Spec,
+    texts: pd.DataFrame,
+    signs: pd.DataFrame,
+    caption: str,
+    plain: bool,
+    own: pd.DataFrame | None = None,
 ) -> Table:
+    """``own`` is the frame of own runs: its rows have other names, and say what they stand on."""
     shown = Table(title=caption, title_justify="left", pad_edge=False)
     labels = [key for key in kind.keys if key != kind.block]
-    for column in (*labels, *(c for c in texts.columns if c not in kind.keys)):
-        own = column.removeprefix("yours: ")
-        header = _HEADERS.get(column, column)
-        if own != column:
-            header = "yours" if own in (*kind.values, kind.average) else f"yours: {own}"
-        text = column in labels or kind.name in ("characteristics", "footnotes")
-        style = "cyan" if own != column else ""
-        shown.add_column(
-            header, justify="left" if text else "right", style=style, no_wrap=column in labels
-        )
     columns = [c for c in texts.columns if c not in kind.keys]
+    names = METHODS if own is None else ROWS
+    for column in (*labels, *columns):
+        text = column in labels or kind.name in ("characteristics", "footnotes")
+        header = Text(_HEADERS.get(column, column))
+        shown.add_column(header, justify="left" if text else "right", no_wrap=column in labels)
     for label, quantity in _headers(kind) if set(kind.values) <= set(columns) else []:
         shown.add_row(
             *[label, *[""] * (len(labels) - 1)],
             *[quantity.get(column, "") for column in columns],
             style="dim",
         )
-    block = None
-    for index, line in texts.iterrows():
-        if kind.block and line[kind.block] != block:
-            block = line[kind.block]
+    for block, part in texts.groupby(kind.block, sort=False) if kind.block else [("", texts)]:
+        shared, rows = described(own, str(block)) if own is not None else ("", {})
+        if kind.block or shared:
             shown.add_section()
-            shown.add_row(Text(str(block), style="bold"))
-        shown.add_row(
-            *(
-                METHODS.get(line[key], line[key]) if key == "method" else line[key]
-                for key in labels
-            ),
-            *(_marked(line[c], str(signs.loc[index, c]), plain) for c in columns),
-        )
+            shown.add_row(Text(" · ".join(filter(None, (str(block), shared))), style="bold"))
+        for index, line in part.iterrows():
+            shown.add_row(
+                *(Text(names.get(line[k], line[k]) if k == "method" else line[k]) for k in labels),
+                *(_marked(line[c], str(signs.loc[index, c]), plain) for c in columns),
+            )
+        for label, quantity in rows.items():
+            shown.add_row(
+                *[label, *[""] * (len(labels) - 1)],
+                *[quantity.get(column, "") for column in columns],
+                style="dim",
+            )
     return shown
 
 

@@ -35,7 +35,7 @@ class Plot:
         reading: one sentence or two on how to read it.
         data: records (``None`` for a figure that needs no runs) → what is drawn.
         draw: that → a figure.
-        needs_runs: whether ``data`` must be given records.
+        needs_runs: whether ``data`` must be given records. takes_runs: whether they change what is drawn.
         per_part: panels in one picture; a figure with more is drawn in parts. 0: always one.
         each: the field of the data that holds the panels.
     """
@@ -46,6 +46,7 @@ class Plot:
     data: Callable[[Records | None], Any]
     draw: Callable[[Any], Figure]
     needs_runs: bool = True
+    takes_runs: bool = True
     per_part: int = 0
     each: str = "panels"
 
@@ -159,6 +160,7 @@ _FIGURES = (
         lambda records: outline.outline_data(),
         outline.draw_outline,
         needs_runs=False,
+        takes_runs=False,
     ),
     Plot(
         "softmax",
@@ -167,6 +169,7 @@ _FIGURES = (
         lambda records: softmax_outputs.softmax_outputs_data(),
         softmax_outputs.draw_softmax_outputs,
         needs_runs=False,
+        takes_runs=False,
     ),
     Plot(
         "cross-entropy",
@@ -177,6 +180,7 @@ _FIGURES = (
         lambda records: cross_entropy.cross_entropy_data(),
         cross_entropy.draw_cross_entropy,
         needs_runs=False,
+        takes_runs=False,
     ),
     Plot(
         "largest-probability",
@@ -186,6 +190,7 @@ _FIGURES = (
         lambda records: largest_probability.largest_probability_data(),
         largest_probability.draw_largest_probability,
         needs_runs=False,
+        takes_runs=False,
     ),
 )
 FIGURES = {figure.name: figure for figure in _FIGURES}

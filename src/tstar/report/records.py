@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +18,8 @@ from tstar.curves.conditions import order
 from tstar.curves.conditions import without as curves_without
 from tstar.curves.reading import ENDED, Metric, ordinary
 from tstar.errors import TstarError, unknown
+from tstar.evidence.regret import advised
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
-from tstar.formula.equation import explain
-from tstar.formula.training import Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,6 +134,10 @@ class Records:
     sweeps: tuple[Sweep, ...] = field(repr=False)
     conditions: tuple[Condition, ...] = field(repr=False)
 
+    def command(self, *words: str) -> str:
+        """A command line about this store that gives the same numbers."""
+        return shlex.join(["tstar", *words, self.name, *self.options])
+
     def with_norm(self, norm: str, temperatures: int = 2) -> tuple[Sweep, ...]:
         """The sweeps under a norm that have at least so many temperatures."""
         return tuple(
@@ -171,6 +175,8 @@ def load(
     metric: str = "test",
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
+    where: str | None = None,
+    study: str | None = None,
 ) -> Records:
     """Read a store (``.db``, ``.parquet`` or ``.csv``) for a report.
 
@@ -178,11 +184,13 @@ def load(
         metric: the accuracy to report, ``"test"`` as in the paper, or ``"val"``.
         variant: of the paper, to be judged in place of what tstar advises for each training.
         coefficients: a set of your own in place of the paper's.
+        where: a condition that the runs must meet, such as ``'lr == 0.1'``.
+        study: the file of a study, whose runs alone are taken.
     """
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
     file = Path(path)
-    frame = ordinary(read(file))
+    frame = ordinary(read(file) if where is study is None else _chosen(file, where, study))
     if "status" in frame.columns:
         frame = frame[frame["status"] != "running"].reset_index(drop=True)
     if frame.empty:
@@ -195,9 +203,13 @@ def load(
     sweeps, every = _sweeps(frame, reported, recommend)
     validated = all(sweep.curve.chosen_on == "val" for sweep in sweeps)
     options = ["--metric", reported]
-    for option, given in (("--variant", variant), ("--coefficients", coefficients)):
+    said = {"--variant": variant, "--coefficients": coefficients, "--where": where, "--study": study}
+    for option, given in said.items():
         if isinstance(given, str | os.PathLike):
-            options += [option, os.fspath(given)]
+            options += [
+                option,
+                Path(given).name if option == "--coefficients" else os.fspath(given),
+            ]
     return Records(
         file.name,
         _checksum(file),
@@ -209,6 +221,15 @@ def load(
         sweeps,
         every,
     )
+
+
+def _chosen(file: Path, where: str | None, study: str | None) -> pd.DataFrame:
+    from tstar.sweep.transfer import load_runs
+
+    found: pd.DataFrame = load_runs(file, where=where, study=study)
+    if found.empty:
+        raise TstarError(f"No runs of {str(file)!r} were chosen; see tstar runs ls {file}.")
+    return found
 
 
 def _check_scenarios(frame: pd.DataFrame, path: str) -> None:
@@ -284,38 +305,6 @@ def _recommender(
         get(variant)  # an unknown name is refused here, not later
         return lambda facts: advised(facts, variant=variant), f"the paper's variant {variant!r}"
     return advised, "what tstar advises for each training"
-
-
-def advised(
-    facts: Mapping[str, Any],
-    *,
-    variant: str | None = None,
-    coefficients: Coefficients | None = None,
-) -> float | None:
-    """The T that ``tstar.temperature`` gives where it is told how one trains; ``None`` without M.
-
-    By default as ``tstar.recommend`` chooses: with a known optimizer, learning rate and number of steps no
-    hotter than this training can learn at, else the variant that the paper's evidence prefers.
-    """
-    M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
-    if M is None:
-        return None
-    how = {name: number(facts.get(name)) for name in ("lr", "steps", "momentum")}
-    name = str(facts.get("optimizer") or "") or None
-    scenario = str(facts.get("scenario") or "scratch")
-    try:
-        told = Training(name if K is not None else None, scenario=scenario, **how)  # type: ignore[arg-type]
-        result = explain(
-            int(M),
-            None if K is None else int(K),
-            csg,
-            variant=variant,
-            coefficients=coefficients,
-            optimizer=told,
-        )
-    except TstarError:  # a fact that the set needs is missing: this condition has no T
-        return None
-    return result.temperature
 
 
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from tstar.report.style import FORMATS, inline_svg, save
 from tstar.report.tables.cells import Table
 from tstar.report.tables.markup import WRITERS
 from tstar.report.tables.measured import paper_tables
-from tstar.report.tables.own import conditions_table, methods_table
+from tstar.report.tables.own import advice_table, conditions_table, methods_table
 
 ON_PAGE = 4  # pictures of one figure on the page, and by default in the folder
 Progress = Callable[[int, int, str], None]
@@ -60,13 +60,15 @@ def write_report(
     pictures: int = ON_PAGE,
     title: str | None = None,
     command: str | None = None,
+    where: str | None = None,
+    study: str | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Written:
     """Make a report of a store: ``index.html``, ``figures/``, ``tables/`` and ``report.json``.
 
     Args:
         runs: a store (``.db``), or an export of one (``.parquet``, ``.csv``).
-        metric, variant, coefficients: as for :func:`tstar.report.records.load`.
+        metric, variant, coefficients, where, study: as for :func:`tstar.report.records.load`.
         formats: of the figures, any of svg, pdf, png.
         fits: whether to fit coefficients for the paper's three tables of them, which takes a while.
         pictures: how many of one figure, which has a picture for every dozen conditions or so; 0: all,
@@ -82,12 +84,14 @@ def write_report(
     target = Path(folder)
     total = len(FIGURES) + 3
     progress(0, total, "reading runs")
-    records = load(runs, metric=metric, variant=variant, coefficients=coefficients)
+    records = load(
+        runs, metric=metric, variant=variant, coefficients=coefficients, where=where, study=study
+    )
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TstarError(f"The folder {str(target)!r} could not be made: {error}.") from error
-    command = command or f"tstar report {records.name} --metric {metric}"
+    command = command or records.command("report")
     missing: list[str] = []
     files: list[Path] = []
     drawn: list[Drawn] = []
@@ -148,14 +152,17 @@ def _draw(
 
 
 def _tables(records: Records, fits: bool, missing: list[str]) -> list[Table]:
-    found, reasons = paper_tables(records, fits=fits)
-    missing += reasons
-    for make in (conditions_table, methods_table):
+    own: dict[str, Table] = {}
+    for make in (advice_table, conditions_table, methods_table):
         try:
-            found.append(make(records))
+            own[make.__name__] = make(records)
         except TstarError as error:
             missing.append(f"{make.__name__.replace('_', ' ').capitalize()}: {error}")
-    return found
+    found, reasons = paper_tables(records, fits=fits)
+    missing += reasons
+    # The advice comes first: it is what the page is about.
+    first = [own.pop("advice_table")] if "advice_table" in own else []
+    return [*first, *found, *own.values()]
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> None:

@@ -113,7 +113,9 @@ def _figure(drawn: Drawn, records: Records) -> str:
         f" The first {len(drawn.svgs)} of {total} pictures; this draws all:" if drawn.more else ""
     )
     command = (
-        f"tstar figure {plot.name} {records.name} --metric {records.metric} -o {plot.name}.svg"
+        f"{records.command('figure', plot.name)} -o {plot.name}.svg"
+        if plot.takes_runs
+        else f"tstar figure {plot.name} -o {plot.name}.svg"
     )
     pictures = "".join(f'<div class="{_size(svg)}">{svg}</div>' for svg in drawn.svgs)
     return (

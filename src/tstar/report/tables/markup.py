@@ -24,10 +24,14 @@ _LATEX = {
 }
 # The paper's own print of its methods' names.
 _PRINTED = {
-    "T = 1": "$T = 1$",
+    "BN, T = 1": "BN, $T = 1$",
     "T = √M": r"$T = \sqrt{M}$",
-    "Ours (T*)": r"Ours ($\hat{T}^{*}$)",
-    **{f"Ours (T*_{v})": rf"Ours ($\hat{{T}}^{{*}}_{{{v}}}$)" for v in ("csg", "cn", "csgcn")},
+    "BN, Hasegawa & Sakai T*": r"BN, Hasegawa \& Sakai $\hat{T}^{*}$",
+    **{
+        f"BN, Hasegawa & Sakai T*_{v}": rf"BN, Hasegawa \& Sakai $\hat{{T}}^{{*}}_{{{v}}}$"
+        for v in ("csg", "cn", "csgcn")
+    },
+    "BN, advised T": "BN, advised $T$",
 }
 
 
@@ -115,16 +119,23 @@ def to_latex(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line a row, numbers in full; a column says the block where there are blocks."""
+    """One line per row, numbers in full; a column says the block where there are blocks."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     blocks = any(block.heading for block in table.blocks)
-    writer.writerow([*(["block"] if blocks else []), *table.columns])
+    writer.writerow(map(neutral, [*(["block"] if blocks else []), *table.columns]))
     for block in table.blocks:
         for row in block.rows:
             values = [cell.text if cell.value is None else cell.value for cell in row]
-            writer.writerow([*([block.heading] if blocks else []), *values])
+            writer.writerow(map(neutral, [*([block.heading] if blocks else []), *values]))
     return text.getvalue()
+
+
+def neutral(value: object) -> object:
+    """A text that a spreadsheet would take for a formula, marked as text."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
 
 
 def to_rich(table: Table) -> RichTable:

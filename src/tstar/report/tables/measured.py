@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tstar.curves import FACTS
-from tstar.curves.reading import FOLLOW, TREATMENT
-from tstar.errors import TstarError, require
-from tstar.paper.catalogue import METHODS, spec
-from tstar.paper.own_runs import dataset_name, mark, yours
+from tstar.errors import TstarError
+from tstar.paper.catalogue import spec
+from tstar.paper.own_runs import ROWS, dataset_name, described, mark, yours
 from tstar.report.records import Records, number
 from tstar.report.tables.cells import Block, Cell, Table, number_cell, short_cell, text_cell
 
@@ -41,83 +41,70 @@ def paper_tables(records: Records, *, fits: bool = True) -> tuple[list[Table], l
     missing: list[str] = []
     for name in (*MEASURED, *(FITTED if fits else ())):
         try:
-            found.append(paper_table(name, records))
+            found += split(paper_table(name, records))
         except TstarError as error:
             missing.append(f"{_TITLES[name]}: {error}")
     return found, missing
 
 
+def split(table: Table) -> list[Table]:
+    """A table that is mostly dashes as one for each block, with the columns that the block fills."""
+    cells = [cell for block in table.blocks for row in block.rows for cell in row[table.labels :]]
+    if len(table.blocks) < 2 or sum(cell.text in ("–", "") for cell in cells) < len(cells) / 2:
+        return [table]
+    parts = []
+    for place, block in enumerate(table.blocks, 1):
+        filled = [
+            i
+            for i in range(len(table.columns))
+            if i < table.labels or any(row[i].text not in ("–", "") for row in block.rows)
+        ]
+        parts.append(
+            replace(
+                table,
+                name=f"{table.name}-{place}",
+                title=f"{table.title}: {block.heading}",
+                columns=tuple(table.columns[i] for i in filled),
+                blocks=(Block(tuple(tuple(row[i] for i in filled) for row in block.rows)),),
+                heads=tuple(tuple(head[i] for i in filled) for head in table.heads),
+            )
+        )
+    return parts
+
+
 def paper_table(name: str, records: Records) -> Table:
     """One table of the paper, with the rows and columns that the runs fill."""
-    if not spec(name).marked:
-        return _fitted(name, yours(name, condensed(records), metric=records.metric), records)
-    try:
-        frame = yours(name, condensed(records), metric=records.metric)
-    except TstarError as error:
-        raise TstarError(
-            "No run belongs to a row of this table (T = 1, √M, Insert LN, or ours with BN)."
-        ) from error
-    return _measured(name, frame, records)
-
-
-def condensed(records: Records) -> pd.DataFrame:
-    """The runs with one row for all seeds at a temperature: the mean of them.
-
-    These tables average over seeds before anything else, so that they come out the same; a store of
-    tens of thousands of runs becomes one of hundreds.
-    """
-    pd = require("pandas", "fit")
-    column = f"{records.metric}_accuracy"
-    rows = [
-        {
-            **sweep.facts,
-            "method": "fixed",
-            "temperature": T,
-            column: sweep.mean(i),
-            # A condition in which nothing trained must still be known as such.
-            "status": "diverged" if sweep.curve.diverged == sweep.curve.runs else "done",
-        }
-        for sweep in records.sweeps
-        for i, T in enumerate(sweep.temperatures)
-    ]
-    frame = records.frame
-    others = frame[frame["method"] != "fixed"] if "method" in frame.columns else frame.iloc[:0]
-    kept = [
-        name
-        for name in (*FACTS, *FOLLOW, *TREATMENT, "temperature", "status", column)
-        if name in others
-    ]
-    return pd.concat([pd.DataFrame(rows), others[kept]], ignore_index=True)
+    frame = yours(name, records.conditions, metric=records.metric)
+    return _measured(name, frame, records) if spec(name).marked else _fitted(name, frame, records)
 
 
 def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
     kind = spec(name)
     columns = [c for c in frame.columns if c not in kind.keys and frame[c].notna().any()]
-    if len(columns) == 2 and kind.average in columns:
-        columns.remove(kind.average)  # an average of one column says nothing
-    if not columns:
-        raise TstarError("No run belongs to a row of this table.")
-    marks, guessed = mark(frame, name), frame.attrs.get("interpolated", set())
+    marks, guessed = mark(frame, name), frame.attrs["interpolated"]
     blocks = []
     for heading, part in _blocks(frame, kind.block):
-        kept = part[part[columns].notna().any(axis=1)]
-        if kept.empty:
-            continue
-        rows = tuple(
+        shared, about = described(frame, heading)
+        rows = [
             (
-                Cell(METHODS.get(line["method"], str(line["method"]))),
+                Cell(ROWS[line["method"]]),
                 *(
                     _about(number_cell(line[c], mark=marks.loc[i, c]), (i, c) in guessed)
                     for c in columns
                 ),
             )
-            for i, line in kept.iterrows()
-        )
-        blocks.append(Block(rows, heading))
+            for i, line in part.iterrows()
+        ]
+        rows += [
+            (Cell(label), *(Cell(values.get(c, "")) for c in columns))
+            for label, values in about.items()
+        ]
+        blocks.append(Block(tuple(rows), " · ".join(filter(None, (heading, shared)))))
     note = (
-        f"{records.metric.capitalize()} accuracy, mean over seeds, widths M and settings. Best in bold, second "
-        "best underlined, column by column within a block. ~ marks a value that is interpolated between the "
-        "temperatures of a grid; T = 1 and √M are without BN, ours are with BN."
+        f"{records.metric.capitalize()} accuracy. Within a block every cell of a column is the mean over the same "
+        "conditions, one vote each, and the same seeds; n counts the conditions, and in brackets the runs of one cell. "
+        "What was not run in the same conditions is not compared and has a dash. Best in bold, second best underlined, "
+        "column by column within a block. ~ marks a value interpolated in ln T between the temperatures of a grid."
     )
     return Table(
         name,
@@ -126,7 +113,7 @@ def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
         tuple(blocks),
         note,
         heads=_tasks(records, columns) if name in ("datasets", "smoothing") else (),
-        command=f"tstar paper {name} --runs {records.name} --metric {records.metric}",
+        command=f"tstar paper {name} --runs {shlex.quote(records.name)} --metric {records.metric}",
     )
 
 
@@ -155,9 +142,9 @@ def _fitted(name: str, frame: pd.DataFrame, records: Records) -> Table:
         _TITLES[name],
         tuple(header),
         (Block(rows),),
-        f"Differential evolution on {records.metric} accuracy, interpolated linearly in T.{bias}",
+        f"Differential evolution on {records.metric} accuracy, linear in ln T between temperatures.{bias}",
         labels=len(keys),
-        command=f"tstar paper {name} --runs {records.name} --metric {records.metric}",
+        command=f"tstar paper {name} --runs {shlex.quote(records.name)} --metric {records.metric}",
         notes=tuple(f"Not possible: {text}" for text in frame.attrs.get("notes", ())),
     )
 
@@ -194,7 +181,7 @@ def _tasks(records: Records, columns: list[str]) -> tuple[tuple[str, ...], ...]:
     def shown(value: float | None, form: str) -> str:
         return "" if value is None or math.isnan(value) else format(value, form)
 
-    rows = [facts.get(str(column), (None, None)) for column in columns]
+    rows = [facts.get(str(column).split()[0], (None, None)) for column in columns]
     return (
         ("csg", *(shown(csg, ".2f") for csg, _ in rows)),
         ("classes", *(shown(classes, ".0f") for _, classes in rows)),

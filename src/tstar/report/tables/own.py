@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tstar.curves.resampling import Array, estimate
 from tstar.errors import TstarError
+from tstar.evidence.regret import RULES
 from tstar.report.records import Records, Sweep, number, text
 from tstar.report.tables.cells import (
     Block,
@@ -19,16 +21,113 @@ from tstar.report.tables.cells import (
 )
 
 
+def advice_table(records: Records) -> Table:
+    """The advised T beside the baselines, the paper's variants and the best T, on the same conditions and seeds."""
+    judged = [s for s in records.with_norm("batch", 3) if s.recommended is not None]
+    both = [s for s in judged if s.condition.plain_by_seed(s.metric).keys() & set(s.curve.seeds)]
+    sweeps = both or judged
+    if not sweeps:
+        raise TstarError("No condition has BN, three temperatures and a known M.")
+    rows: dict[str, list[Array]] = {}
+    for sweep in sweeps:
+        for name, by_seed in _rivals(sweep, plain=bool(both)).items():
+            rows.setdefault(name, []).append(by_seed)
+    names = [str(sweep.facts.get("dataset")) for sweep in sweeps]
+    base, best = rows["plain" if both else "BN, T = 1"], rows[_BEST]
+    cells = []
+    for name, values in rows.items():
+        if len(values) < len(sweeps):
+            continue  # not matched: not compared
+        gains = [100 * (a - b) for a, b in zip(values, base, strict=True)]
+        left = [100 * (b - a) for a, b in zip(values, best, strict=True)]
+        gain, regret = estimate(gains, names), estimate(left, names)
+        first = values is base
+        cells.append(
+            (
+                Cell(name),
+                number_cell(100 * float(np.mean([v.mean() for v in values]))),
+                Cell("–") if first else Cell(f"{gain.value:+.2f}", gain.value),
+                Cell("–") if first else Cell(f"{gain.low:+.2f} to {gain.high:+.2f}"),
+                Cell("–") if first else Cell(f"{sum(float(g.mean()) > 0 for g in gains)}"),
+                Cell("–") if name == _BEST else number_cell(regret.value),
+                Cell("a grid of runs" if name == _BEST else "none"),
+            )
+        )
+    marks = ranked([row[1].value if row[0].text != _BEST else None for row in cells])  # type: ignore[misc]
+    over = "plain" if both else "BN, T = 1"
+    return Table(
+        "advice",
+        "The advised T beside its rivals",
+        (
+            "",
+            "accuracy [%]",
+            f"over {over}",
+            "95 % interval",
+            "better in",
+            "below best T",
+            "search",
+        ),
+        (
+            Block(
+                tuple(
+                    (row[0], row[1]._replace(mark=m), *row[2:])
+                    for row, m in zip(cells, marks, strict=True)
+                )
+            ),
+        ),
+        f"{records.metric.capitalize()} accuracy; differences in points. Every row is the mean over the same "
+        f"{len(sweeps)} conditions ({_where(len(sweeps), len(judged), bool(both))}), one vote each, and the same seeds. "
+        f"Advised: {records.formula}. Best T: of the grid, by {_CHOSEN[records.chosen_on]} accuracy. Between the "
+        "temperatures of the grid accuracy is linear in ln T, and constant outside it. Intervals: bootstrap over data "
+        "sets, conditions and seeds.",
+        command=records.command("report"),
+    )
+
+
+_BEST = "BN, best T of the grid"
+_CHOSEN = {"val": "validation", "test": "test"}
+
+
+def _where(compared: int, judged: int, plain: bool) -> str:
+    if not plain:
+        return "plain was not run in any of them"
+    return "all with BN" if compared == judged else f"of {judged} with BN, those that ran plain too"
+
+
+def _rivals(sweep: Sweep, *, plain: bool) -> dict[str, Array]:
+    """Accuracy of every rival, a number for each seed that all of them have."""
+    curve, metric = sweep.curve.matched(), sweep.metric
+    assert sweep.recommended is not None
+    found: dict[str, dict[int, float]] = {}
+    if plain:
+        found["plain"] = sweep.condition.plain_by_seed(metric)
+    if curve.index_of(1.0) is not None:
+        found["BN, T = 1"] = curve.by_seed(1.0, metric)
+    elif not plain:
+        found["BN, T = 1"] = curve.at_by_seed(1.0, metric)
+    found["BN, advised T"] = curve.at_by_seed(sweep.recommended, metric)
+    if sweep.facts.get("num_classes") is not None:
+        for variant in ("base", "csg", "cn", "csgcn"):
+            T = RULES[f"ours-{variant}"](sweep.facts)
+            name = "" if variant == "base" else f"_{variant}"
+            found[f"BN, Hasegawa & Sakai T*{name}"] = curve.at_by_seed(T, metric)
+    found[_BEST] = curve.at_by_seed(curve.best, metric)
+    common = sorted(set.intersection(*(set(by_seed) for by_seed in found.values())))
+    if not common:  # no seed has the whole grid: means are all there is
+        return {name: np.array([np.mean([*v.values()])]) for name, v in found.items()}
+    return {name: np.array([v[seed] for seed in common]) for name, v in found.items()}
+
+
 def conditions_table(records: Records) -> Table:
-    """One row a condition of the grids."""
+    """One row per condition of the grids."""
     if not records.sweeps:
         raise TstarError("No grid of fixed temperatures was run.")
     return Table(
         "conditions",
-        "Every condition: best T and the formula's T",
+        "Every condition: best T and advised T",
         (
             *("data set", "model", "setting", "BN", "M", "K", "csg", "runs", "diverged", "best T"),
-            *("accuracy there", "± s.d.", "formula's T", "accuracy there", "regret", "at T = 1"),
+            *("accuracy there", "± s.d.", "advised T", "accuracy there", "regret", "at T = 1"),
         ),
         (Block(tuple(_condition(sweep) for sweep in records.sweeps)),),
         f"{records.metric.capitalize()} accuracy [%], mean over seeds. The best T of the grid was chosen by "
@@ -38,10 +137,10 @@ def conditions_table(records: Records) -> Table:
             if records.chosen_on != records.metric
             else ", the same that is shown, so it is somewhat flattered by the choice."
         )
-        + " The formula's T presupposes BN and is shown with it only; accuracy there is interpolated. "
-        "Diverged runs count as chance.",
+        + " The advised T presupposes BN and is shown with it only; accuracy there is interpolated in ln T, and * marks a T "
+        "outside the grid, where it is taken as constant. Diverged runs count as chance.",
         labels=4,
-        command=f"tstar report {records.name} --metric {records.metric}",
+        command=records.command("report"),
     )
 
 
@@ -51,7 +150,7 @@ def _condition(sweep: Sweep) -> tuple[Cell, ...]:
     one = sweep.index_of(1)
     bn = facts.get("norm") == "batch"
     T = sweep.recommended if bn else None
-    there = None if T is None else 100 * sweep.at(T)
+    judged = None if T is None else sweep.judged(T)
     return (
         text_cell(facts.get("dataset")),
         text_cell(facts.get("model")),
@@ -65,11 +164,15 @@ def _condition(sweep: Sweep) -> tuple[Cell, ...]:
         short_cell(sweep.temperatures[best]),
         number_cell(100 * sweep.mean(best)),
         number_cell(100 * float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None),
-        short_cell(T),
-        number_cell(there),
-        number_cell(None if there is None else 100 * sweep.mean(best) - there),
+        _starred(short_cell(T), judged is not None and judged.extrapolated),
+        number_cell(None if judged is None else 100 * judged.accuracy),
+        number_cell(None if judged is None else judged.regret),
         number_cell(None if one is None else 100 * sweep.mean(one)),
     )
+
+
+def _starred(cell: Cell, outside: bool) -> Cell:
+    return cell._replace(text=f"{cell.text}*") if outside else cell
 
 
 def methods_table(records: Records) -> Table:
@@ -105,7 +208,7 @@ def methods_table(records: Records) -> Table:
         tuple(blocks),
         f"{records.metric.capitalize()} accuracy, mean over n seeds; diverged runs count as chance. Best in bold, "
         "second best underlined within a block; a method with failed runs is not ranked.",
-        command=f"tstar report {records.name} --metric {records.metric}",
+        command=records.command("report"),
     )
 
 
