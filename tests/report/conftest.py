@@ -104,6 +104,12 @@ def store(tmp_path_factory):
     return write(tmp_path_factory.mktemp("report") / "runs.db", planted(methods=("insert-ln",)))
 
 
+@pytest.fixture(scope="session")
+def plant():
+    """Writes a store of planted runs at a path."""
+    return lambda path, **options: write(path, planted(**options))
+
+
 def payload(text, identifier):
     """The JSON of a script element of a page."""
     start = text.index(f'id="{identifier}"')

@@ -11,7 +11,7 @@ from tstar.report.catalogue import get_figure
 from tstar.report.page.build import Drawn, build_page
 from tstar.report.page.payload import packed
 from tstar.report.records import load
-from tstar.report.style import inline_svg
+from tstar.report.style import inline_svg, svg_text
 from tstar.report.tables.own import conditions_table
 
 pytestmark = pytest.mark.browser
@@ -43,7 +43,7 @@ def page_file(store, tmp_path_factory):
         title="<script>alert(1)</script>",
         command="tstar report runs.db",
         headline=None,
-        figures=[Drawn(plot, (inline_svg(plot.draw(plot.data(records)), plot.title),))],
+        figures=[Drawn(plot, (inline_svg(svg_text(plot.draw(plot.data(records))), plot.title),))],
         tables=[conditions_table(records)],
         missing=[],
     )

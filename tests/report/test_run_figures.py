@@ -19,7 +19,7 @@ from tstar.report.figures.norm_sweep import norm_sweep_data
 from tstar.report.figures.recommended import plateau, recommended_data
 from tstar.report.plain import plain_data
 from tstar.report.records import load
-from tstar.report.style import inline_svg, save
+from tstar.report.style import inline_svg, save, svg_text
 
 # As planted in conftest.
 TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
@@ -187,7 +187,7 @@ def test_names_stay_text_in_a_picture(make_store):
     name = "<script>alert(1)</script> & $x_1$"
     store = make_store(tasks=((name, 2.0, 10),), widths=(64,), seeds=1)
     plot = get_figure("heatmaps")
-    svg = inline_svg(plot.draw(plot.data(load(store))), "a <b>label</b>")
+    svg = inline_svg(svg_text(plot.draw(plot.data(load(store)))), "a <b>label</b>")
     assert "<script" not in svg
     assert "<b>" not in svg
     assert "&lt;script&gt;" in svg

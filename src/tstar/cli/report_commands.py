@@ -46,8 +46,8 @@ def report(
     variant: Variant = None,
     coefficients: CoefficientFile = None,
     formats: Annotated[
-        str, typer.Option(help="Formats of the figures, comma-separated.")
-    ] = "svg,pdf,png",
+        str, typer.Option(help="Formats of the figures, comma-separated: svg, pdf, png.")
+    ] = "svg",
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     no_fits: Annotated[
         bool, typer.Option("--no-fits", help="Leave out the tables of fitted coefficients.")

@@ -1,4 +1,9 @@
-"""Bootstrap intervals of the coefficients: over seeds, and over conditions.
+"""Intervals of the coefficients: over seeds, and over conditions.
+
+An interval is the percentile interval of bootstrap refits, widened to every point that the noise cannot tell from
+the fitted one: on lines through it, all coefficients whose mean regret exceeds the lowest by less than τ, the quantile
+(at the interval's level) of what the fitted coefficients lose to each refit on the refit's own curves. So it always holds
+the estimate, and on a plateau, where refits land anywhere, it spans the plateau.
 
 All replicates are refitted at once. One differential evolution runs on an array of replicates ×
 candidates × coefficients, with fewer candidates than the main search and a warm start: half of the
@@ -20,6 +25,7 @@ from tstar.curves.conditions import Average, Curve
 from tstar.curves.lines import Lines, lines
 from tstar.curves.reading import Metric
 from tstar.errors import TstarError
+from tstar.fitting.flatness import directions, walk
 from tstar.fitting.model import Problem
 from tstar.numbers import share
 
@@ -33,7 +39,7 @@ _SPREAD = 0.02  # of the warm start, in widths of the box
 
 @dataclass(frozen=True)
 class Interval:
-    """Percentile interval of each coefficient, and the refits behind it, shape (replicates, p)."""
+    """The interval of each coefficient, and the refits behind it, shape (replicates, p)."""
 
     over: Over
     level: float
@@ -53,39 +59,60 @@ def intervals(
     average: Average = "mean",
     level: float = 0.95,
 ) -> tuple[Interval, ...]:
-    """Intervals over seeds (where some temperature has two) and over conditions.
+    """Intervals over seeds (where every temperature has two) and over conditions.
 
-    Over seeds: at each temperature of each condition the accuracies are drawn again with
-    replacement. With n seeds this understates the variance by (n − 1)/n. Over conditions: whole
-    conditions are drawn again, which also asks how the answer depends on what was studied.
+    Over seeds: at each temperature of each condition n − 1 of its n accuracies are drawn with replacement, whose mean
+    varies as much as the mean of n new ones would. Over conditions: whole conditions are drawn again, which also asks
+    how the answer depends on what was studied.
     """
     if replicates < 2:
         raise TstarError(f"bootstrap must be at least 2 replicates, got {replicates}.")
     share("level", level, zero=False)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-    found: list[tuple[Over, Array]] = []
-    if any((curve.ran.sum(axis=0) > 1).any() for curve in curves):
+    found: list[Interval] = []
+    if all((curve.ran.sum(axis=0) > 1).all() for curve in curves):
         drawn = [_redraw(curves, metric, problem.curves, average, rng) for _ in range(replicates)]
         weights = np.tile(problem.weights, (replicates, 1))
-        found.append(("seeds", _refit(problem, _stack(drawn), weights, theta, bounds, rng)))
+        found.append(_interval("seeds", problem, _stack(drawn), weights, theta, bounds, level, rng))
     weights = np.stack([_weights(problem, rng) for _ in range(replicates)])
     same = _stack([problem.curves] * replicates)
-    found.append(("conditions", _refit(problem, same, weights, theta, bounds, rng)))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    return tuple(
-        Interval(
-            over,
-            level,
-            {
-                name: (float(low), float(high))
-                for name, (low, high) in zip(
-                    problem.names, np.quantile(refits, tails, axis=0).T, strict=True
-                )
-            },
-            tuple(tuple(float(x) for x in row) for row in refits),
-        )
-        for over, refits in found
+    found.append(_interval("conditions", problem, same, weights, theta, bounds, level, rng))
+    return tuple(found)
+
+
+def _interval(
+    over: Over,
+    problem: Problem,
+    stack: _Stack,
+    weights: Array,
+    theta: Array,
+    bounds: Array,
+    level: float,
+    rng: np.random.Generator,
+) -> Interval:
+    refits = _refit(problem, stack, weights, theta, bounds, rng)
+    mine = np.broadcast_to(theta, (len(refits), 1, len(theta)))
+    lost = _loss(problem, stack, weights, mine) - _loss(problem, stack, weights, refits[:, None])
+    hidden = float(np.quantile(np.maximum(lost[:, 0], 0.0), level))
+    low, high = np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    ends = [low, high, theta]
+    for direction in (*directions(problem), *np.eye(len(theta))):
+        flat = walk(problem, theta, direction, bounds, hidden)
+        ends += [np.array(flat.low), np.array(flat.high)]
+    lowest, highest = np.min(ends, axis=0), np.max(ends, axis=0)
+    return Interval(
+        over,
+        level,
+        {n: (float(lowest[i]), float(highest[i])) for i, n in enumerate(problem.names)},
+        tuple(tuple(float(x) for x in row) for row in refits),
     )
+
+
+def _loss(problem: Problem, stack: _Stack, weights: Array, candidates: Array) -> Array:
+    """Minus the mean accuracy of (replicates, candidates, p) on each replicate's own curves."""
+    accuracy = _accuracy(stack, problem.temperatures(candidates))
+    negative: Array = -np.einsum("bsn,bn->bs", accuracy, weights)
+    return negative
 
 
 def _redraw(
@@ -102,10 +129,11 @@ def _redraw(
         count = curve.ran.sum(axis=0)
         places = np.argsort(~curve.ran, axis=0, kind="stable")  # the seeds that were run, first
         picks = (rng.random(curve.ran.shape) * count).astype(int)
+        kept = np.maximum(count - 1, 1)
         drawn = np.take_along_axis(
             curve.values(metric), np.take_along_axis(places, picks, axis=0), axis=0
         )
-        drawn[np.arange(len(drawn))[:, None] >= count] = np.nan
+        drawn[np.arange(len(drawn))[:, None] >= kept] = np.nan
         observed.append(reduce(drawn, axis=0))
     return lines(curves, metric, average, like.interpolation, observed)
 
@@ -164,15 +192,10 @@ def _refit(
     size = CANDIDATES * p
     low, high = bounds.T
 
-    def loss(candidates: Array) -> Array:
-        accuracy = _accuracy(stack, problem.temperatures(candidates))
-        negative: Array = -np.einsum("bsn,bn->bs", accuracy, weights)
-        return negative
-
     population = rng.uniform(low, high, (replicates, size, p))
     near = theta + rng.normal(0, _SPREAD, (replicates, size // 2, p)) * (high - low)
     population[:, : size // 2] = np.clip(near, low, high)
-    energy = loss(population)
+    energy = _loss(problem, stack, weights, population)
     rows = np.arange(replicates)[:, None]
     for _ in range(generations):
         base, first, second = (
@@ -185,7 +208,7 @@ def _refit(
         trial = np.where(keep, population, mutant)
         outside = (trial < low) | (trial > high)
         trial = np.where(outside, rng.uniform(low, high, trial.shape), trial)
-        trial_energy = loss(trial)
+        trial_energy = _loss(problem, stack, weights, trial)
         improved = trial_energy <= energy
         population = np.where(improved[..., None], trial, population)
         energy = np.where(improved, trial_energy, energy)

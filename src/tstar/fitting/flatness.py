@@ -33,6 +33,20 @@ class Flat:
     temperature_change: float
     open_ended: bool
 
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """The coefficients that a line to the bound of the search leaves open; none on a short line."""
+        share = np.abs(self.direction)
+        return (
+            tuple(n for n, x in zip(self.names, share, strict=True) if x > 0.05)
+            if self.open_ended
+            else ()
+        )
+
+    def points(self, count: int = 5) -> list[tuple[float, ...]]:
+        """Coefficients along the line, ends included."""
+        return [tuple(map(float, row)) for row in np.linspace(self.low, self.high, count)]
+
     def __str__(self) -> str:
         ranges = ", ".join(
             f"{name} {a:.3g} … {b:.3g}"
@@ -50,13 +64,17 @@ def flat_directions(
     The loss is piecewise linear, so it has no Hessian to take eigenvectors of; but θ acts through
     T = Xθ alone, and the singular vectors of X order the directions by how much they move T.
     """
+    return tuple(walk(problem, theta, vector, bounds, tolerance) for vector in directions(problem))
+
+
+def directions(problem: Problem) -> Array:
+    """Right singular vectors of the design matrix, those that move T least first, (p, p)."""
     _, _, vectors = np.linalg.svd(problem.design * np.sqrt(problem.weights)[:, None])
-    return tuple(_walk(problem, theta, vector, bounds, tolerance) for vector in vectors[::-1])
+    found: Array = vectors[::-1]
+    return found
 
 
-def _walk(
-    problem: Problem, theta: Array, direction: Array, bounds: Array, tolerance: float
-) -> Flat:
+def walk(problem: Problem, theta: Array, direction: Array, bounds: Array, tolerance: float) -> Flat:
     """Both ways along a direction until the loss has risen by the tolerance or a bound is met."""
     direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
     limit = problem.loss(theta) + tolerance

@@ -31,7 +31,7 @@ class Fit:
         accuracy: mean interpolated accuracy at the fitted T.
         baselines: the same mean regret for T = 1 and for the paper's set of the same variant, on
             the same curves.
-        conditions: one row a condition: fitted T, accuracy there, best grid T, regrets, flags.
+        conditions: one row per condition: fitted T, accuracy there, best grid T, regrets, flags.
         restarts: every run of the optimiser, the best first.
         intervals: bootstrap intervals, over seeds and over conditions; empty without bootstrap.
         flat: lines of coefficients that cost less than 0.1 points, flattest first.
@@ -64,6 +64,11 @@ class Fit:
         return self.restarts[0].success
 
     @property
+    def unidentified(self) -> tuple[str, ...]:
+        """The coefficients that these runs leave open: the loss stays flat to the bound of the search."""
+        return tuple(n for n in self.values if any(n in flat.unidentified for flat in self.flat))
+
+    @property
     def values(self) -> dict[str, float]:
         """The fitted coefficients by name."""
         numbers = {name: getattr(self.coefficients, name) for name in SYMBOLS}
@@ -93,6 +98,7 @@ class Fit:
                 for i in self.intervals
             ],
             "flat": [vars(flat) for flat in self.flat],
+            "unidentified": list(self.unidentified),
             "flags": list(self.flags),
             "left_out": list(self.left_out),
             "conditions": [
@@ -115,19 +121,34 @@ class Fit:
             f"  optimiser: {converged} of {len(self.restarts)} restarts converged, regrets within "
             f"{100 * spread:.3f} points",
         ]
+        loose = self.unidentified
         for name, value in self.values.items():
             bands = "".join(
                 f"   [{i.ranges[name][0]:.4g}, {i.ranges[name][1]:.4g}] over {i.over}"
                 for i in self.intervals
             )
+            if name in loose:
+                bands = "   no interval: see the flat valley"
             lines.append(f"  {SYMBOLS[name]} = {value:>8.4f}{bands}")
-        if self.intervals:
+        if self.intervals and len(loose) < len(self.values):
             first = self.intervals[0]
             lines.append(
-                f"  intervals: {100 * first.level:g} % percentile, {len(first.replicates)} bootstrap refits each"
+                f"  intervals: {100 * first.level:g} %, from {len(first.replicates)} bootstrap refits each, and all that "
+                "the noise cannot tell apart"
             )
-        lines.append("  flattest direction (less than 0.1 points lost from end to end):")
-        lines.append(f"    {self.flat[0]}")
+        flat = self.flat[0]
+        if loose:
+            symbols = [SYMBOLS[name] for name in loose]
+            lines.append(
+                f"  flat valley: {' and '.join(symbols)} cannot be told apart by these runs; anywhere on this line less than "
+                "0.1 points are lost:"
+            )
+            header = "".join(f"{SYMBOLS[name]:>10}" for name in flat.names)
+            lines.append(f"    {header}")
+            lines += ["    " + "".join(f"{x:>10.3f}" for x in point) for point in flat.points()]
+        else:
+            lines.append("  flattest direction (less than 0.1 points lost from end to end):")
+            lines.append(f"    {flat}")
         lines += [f"  note: {flag}" for flag in self.flags]
         lines += [f"  left out: {text}" for text in self.left_out]
         return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,34 +59,45 @@ def search(
         updating="deferred",
         vectorized=True,
     )
-    # The loss is piecewise linear and has no useful gradient: a simplex, not L-BFGS, polishes it.
-    polished: Any = optimize.minimize(
-        problem.loss,
-        result.x,
-        method="Nelder-Mead",
-        bounds=box,
-        options={"xatol": 1e-7, "fatol": 1e-12},
-    )
-    better = polished if polished.fun < result.fun else result
     return Restart(
-        theta=tuple(float(value) for value in better.x),
-        regret=float(better.fun),
+        theta=tuple(float(value) for value in result.x),
+        regret=float(result.fun),
         success=bool(result.success),
         message=str(result.message),
         generations=int(result.nit),
-        evaluations=int(result.nfev + polished.nfev),
+        evaluations=int(result.nfev),
     )
+
+
+def polished(
+    problem: Problem, bounds: Mapping[str, tuple[float, float]], found: Restart
+) -> Restart:
+    """The end of a search made sharp. The loss is piecewise linear and has no useful gradient: a simplex does it."""
+    optimize = require("scipy.optimize", "fit")
+    result: Any = optimize.minimize(
+        problem.loss,
+        np.array(found.theta),
+        method="Nelder-Mead",
+        bounds=[bounds[name] for name in problem.names],
+        options={"xatol": 1e-7, "fatol": 1e-12},
+    )
+    evaluations = found.evaluations + int(result.nfev)
+    if result.fun >= found.regret:
+        return replace(found, evaluations=evaluations)
+    theta = tuple(float(value) for value in result.x)
+    return replace(found, theta=theta, regret=float(result.fun), evaluations=evaluations)
 
 
 def restarted(
     problem: Problem, bounds: Mapping[str, tuple[float, float]], seed: int, restarts: int
 ) -> tuple[Restart, ...]:
-    """Several searches from independent random populations, the best first."""
+    """Several searches from independent random populations, the best first and polished."""
     if restarts < 1:
         raise TstarError(f"restarts must be at least 1, got {restarts}.")
     streams = np.random.SeedSequence(seed).spawn(restarts)
     found = [search(problem, bounds, np.random.default_rng(stream)) for stream in streams]
-    return tuple(sorted(found, key=lambda restart: restart.regret))
+    best, *others = sorted(found, key=lambda restart: restart.regret)
+    return (polished(problem, bounds, best), *others)
 
 
 def box(overrides: Mapping[str, tuple[float, float]] | None) -> dict[str, tuple[float, float]]:

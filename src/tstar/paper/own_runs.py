@@ -37,6 +37,7 @@ ROWS = {
     **{name: f"BN, Hasegawa & Sakai T*_{name}" for name in ("csg", "cn", "csgcn")},
     "advised": "BN, advised T",
 }
+_RESTARTS = 2  # of every fit in a table; ``tstar fit`` has five
 _CORE = ("T=1", "BN, T=1", "advised")
 _DATASETS = {
     "cifar10": "CIFAR10",
@@ -121,11 +122,11 @@ def yours(
     """
     kind = spec(name)
     if name == "environments":
-        return per_environment(runs, metric=metric)
+        return per_environment(runs, metric=metric, restarts=_RESTARTS)
     if name == "corrections":
-        return correction_table(runs, metric=metric)
+        return correction_table(runs, metric=metric, restarts=_RESTARTS)
     if name == "coefficients":
-        return coefficient_table(runs, metric=metric)
+        return coefficient_table(runs, metric=metric, restarts=_RESTARTS)
     if not kind.marked:
         raise TstarError(
             f"Runs can be set next to a table of results, got {name!r}; choose environments, corrections, "

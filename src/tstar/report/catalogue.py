@@ -88,7 +88,7 @@ _FIGURES = (
     Plot(
         "accuracy",
         "Accuracy against T",
-        "One panel a condition. Boxes are seeds (median and quartiles, triangles mark the median), crosses "
+        "One panel per condition. Bars are seeds (thick: quartiles; thin: whiskers; triangles mark the median), crosses "
         "are means, and the line is the interpolation between them, linear in ln T. The "
         "dashed line is the formula's T.",
         _with(accuracy_boxes.accuracy_boxes_data),

@@ -69,8 +69,11 @@ def styled(draw: Callable[[Data], Figure]) -> Callable[[Data], Figure]:
         with look():
             figure = draw(data)
             # Places are found once: every later save would find them again, which is most of its time.
-            figure.draw_without_rendering()
-            figure.set_layout_engine("none")
+            engine = figure.get_layout_engine()
+            if engine is not None:
+                engine.execute(figure)
+            # None: with any engine left, saving draws the figure a second time.
+            figure.set_layout_engine(None)
             return figure
 
     return drawn
@@ -144,21 +147,26 @@ def save(figure: Figure, path: str | Path) -> Path:
     return target
 
 
-def inline_svg(figure: Figure, label: str) -> str:
-    """The figure as an element for a page: text as text, the page's own colours for ink and grid.
+def svg_text(figure: Figure) -> str:
+    """The figure as SVG, with text as text; the same figure gives the same bytes."""
+    matplotlib = require("matplotlib", "plot")
+    buffer = io.StringIO()
+    with look():
+        matplotlib.rcParams["svg.fonttype"] = "none"
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def inline_svg(svg: str, label: str) -> str:
+    """An SVG of :func:`svg_text` as an element for a page: its own colors for ink and grid, no background.
 
     matplotlib escapes the text of names; ``label`` is for screen readers and is escaped here.
     """
     from html import escape
 
-    matplotlib = require("matplotlib", "plot")
-    buffer = io.StringIO()
-    with look():
-        matplotlib.rcParams["svg.fonttype"] = "none"
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<path [^>]*style="fill: )#ffffff', r"\1none", svg)
     svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--grid)")
     # matplotlib names its own font; the page's is there for certain.
     svg = re.sub(r"font: ([^;\"]*?)px [^;\"]*", r"font: \1px var(--figure-font)", svg)

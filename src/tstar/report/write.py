@@ -16,7 +16,7 @@ from tstar.report.headline import Headline, headline
 from tstar.report.page.build import Drawn, build_page
 from tstar.report.page.summary import origin
 from tstar.report.records import Records, load
-from tstar.report.style import FORMATS, inline_svg, save
+from tstar.report.style import FORMATS, inline_svg, save, svg_text
 from tstar.report.tables.cells import Table
 from tstar.report.tables.markup import WRITERS
 from tstar.report.tables.measured import paper_tables
@@ -55,7 +55,7 @@ def write_report(
     metric: str = "test",
     variant: str | None = None,
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
-    formats: Sequence[str] = FORMATS,
+    formats: Sequence[str] = ("svg",),
     fits: bool = True,
     pictures: int = ON_PAGE,
     title: str | None = None,
@@ -69,7 +69,7 @@ def write_report(
     Args:
         runs: a store (``.db``), or an export of one (``.parquet``, ``.csv``).
         metric, variant, coefficients, where, study: as for :func:`tstar.report.records.load`.
-        formats: of the figures, any of svg, pdf, png.
+        formats: of the figures in the folder, any of svg, pdf, png; the last two take most of the time.
         fits: whether to fit coefficients for the paper's three tables of them, which takes a while.
         pictures: how many of one figure, which has a picture for every dozen conditions or so; 0: all,
             which takes seconds for each. ``tstar figure`` draws all of one figure.
@@ -82,7 +82,8 @@ def write_report(
     if pictures < 0:
         raise TstarError(f"pictures >= 0 must hold (0 for all of them), but got {pictures}.")
     target = Path(folder)
-    total = len(FIGURES) + 3
+    shown = [plot for plot in FIGURES.values() if plot.takes_runs]
+    total = len(shown) + 3
     progress(0, total, "reading runs")
     records = load(
         runs, metric=metric, variant=variant, coefficients=coefficients, where=where, study=study
@@ -91,11 +92,11 @@ def write_report(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TstarError(f"The folder {str(target)!r} could not be made: {error}.") from error
-    command = command or records.command("report")
+    command = command or records.command("report") + ("" if fits else " --no-fits")
     missing: list[str] = []
     files: list[Path] = []
     drawn: list[Drawn] = []
-    for i, plot in enumerate(FIGURES.values()):
+    for i, plot in enumerate(shown):
         progress(i + 1, total, f"figure {plot.name}")
         try:
             found, paths = _draw(plot, records, target / "figures", formats, pictures)
@@ -145,9 +146,16 @@ def _draw(
     for number, part in enumerate(parts[: pictures or None]):
         figure = plot.draw(part)
         stem = plot.name if number == 0 else f"{plot.name}-{number + 1}"
-        paths += [save(figure, folder / f"{stem}.{kind}") for kind in formats]
+        text = svg_text(figure)  # once, for the page and for the folder
+        for kind in formats:
+            paths.append(folder / f"{stem}.{kind}")
+            if kind == "svg":
+                folder.mkdir(parents=True, exist_ok=True)
+                paths[-1].write_text(text, encoding="utf-8")
+            else:
+                save(figure, paths[-1])
         if number < ON_PAGE:
-            svgs.append(inline_svg(figure, plot.title))
+            svgs.append(inline_svg(text, plot.title))
     return Drawn(plot, tuple(svgs), len(parts) - len(svgs)), paths
 
 

@@ -65,18 +65,13 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
     figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
     for axes, panel in zip(every, data.panels, strict=True):
         temperature_axis(axes, panel.temperatures)
-        axes.bxp(
-            [box.drawn(100) for box in panel.boxes],
-            positions=panel.temperatures,
-            widths=[0.3 * T for T in panel.temperatures],
-            showfliers=False,
-            patch_artist=True,
-            manage_ticks=False,
-            boxprops={"facecolor": SKY, "edgecolor": INK, "alpha": 0.7, "linewidth": 0.8},
-            medianprops={"color": INK},
-            whiskerprops={"color": INK, "linewidth": 0.8},
-            capprops={"color": INK, "linewidth": 0.8},
-        )
+        # Two collections per panel: a box of its own for every T takes most of the drawing.
+        T, boxes = panel.temperatures, panel.boxes
+        for low, high, wide, color in (
+            ([b.low for b in boxes], [b.high for b in boxes], 0.8, INK),
+            ([b.q1 for b in boxes], [b.q3 for b in boxes], 7.0, SKY),
+        ):
+            axes.vlines(T, [100 * y for y in low], [100 * y for y in high], color=color, lw=wide)
         means = [100 * b.mean for b in panel.boxes]
         axes.plot(panel.temperatures, means, "x-", color=BLUE, lw=1.2, ms=5, mew=1.2)
         axes.plot(panel.temperatures, [100 * b.median for b in panel.boxes], "^", color=INK, ms=3.5)
