@@ -170,7 +170,7 @@ def test_regret_is_to_the_best_grid_temperature():
         assert row["regret"] == pytest.approx(curve.max() - at, abs=1e-12)
         assert row["regret_T1"] == pytest.approx(curve.max() - curve.loc[1.0])
     assert result.regret == pytest.approx(result.conditions["regret"].mean())
-    assert result.regret <= result.baselines["the paper's cn"] <= result.baselines["T = 1"]
+    assert result.regret <= result.baselines["the paper's cn"] <= result.baselines["BN, T = 1"]
 
 
 def test_the_clip_and_the_bounds_belong_to_the_set():
@@ -214,3 +214,42 @@ def test_a_grid_that_does_not_bracket_is_flagged_with_its_conditions():
     assert "num_features=4096" in flag
     assert "num_features=256" not in flag
     assert result.conditions.set_index("num_features").loc[256, "bracketed"].all()
+
+
+def test_an_interval_holds_its_estimate_on_peaks_and_plateaus():
+    """The full simulation of coverage is research/intervals.py; its numbers are in results/fit."""
+    from research.intervals import LEVELS, trial
+
+    for kind in ("peaks", "plateaus"):
+        rows = pd.DataFrame(trial(kind, seed=0))
+        assert rows["holds_estimate"].all()
+        for _, part in rows.groupby("coefficient"):
+            widths = part.set_index("level")["width"]
+            assert [*widths.index] == [*LEVELS]
+            assert widths.is_monotonic_increasing
+    plateau, peak = (
+        pd.DataFrame(trial(kind, 0)).query("level == 0.95")["width"].max()
+        for kind in ("plateaus", "peaks")
+    )
+    assert plateau > 2 * peak
+
+
+def test_coefficients_that_cannot_be_told_apart_have_no_interval():
+    """Accuracy does not depend on T: any coefficients are as good."""
+    runs = planted_runs("base", seeds=2).assign(val_accuracy=0.8)
+    result = fit(runs, "none", bootstrap=5, restarts=1)
+    assert result.unidentified == ("alpha", "beta")
+    text = str(result)
+    assert "α and β cannot be told apart" in text
+    assert text.count("no interval") == 2
+    assert "over conditions" not in text
+    assert result.to_dict()["unidentified"] == ["alpha", "beta"]
+    for interval in result.intervals:
+        for name, (low, high) in interval.ranges.items():
+            assert low <= result.values[name] <= high
+
+
+def test_a_fit_that_is_sure_names_no_valley():
+    result = fit(planted_runs("base", widths=WIDTHS), "none", **QUICK)
+    assert result.unidentified == ()
+    assert "flat valley" not in str(result)

@@ -63,7 +63,8 @@ class Curve:
             and np.array_equal(self.test, other.test, equal_nan=True)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash((tuple(sorted((k, str(v)) for k, v in self.facts.items())), self.seeds))
 
     def __str__(self) -> str:
         return ", ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,6 +145,13 @@ def refit(
     members: Sequence[Curve], variant: str, how: How
 ) -> tuple[tuple[float, ...], float, float]:
     """θ, mean regret and mean accuracy of a bare fit, without intervals."""
+    return _refit(tuple(members), correction, how)
+
+
+@lru_cache(maxsize=32)  # two tables of a report have the same global fits
+def _refit(
+    members: tuple[Curve, ...], correction: str, how: How
+) -> tuple[tuple[float, ...], float, float]:
     curves = lines(members, how.metric, how.average, how.interpolation)
     task = problem(members, curves, variant, form=how.form)
     bounds = box(None) if how.form == "sum" else POWER_BOUNDS

@@ -107,7 +107,7 @@ def fit(
         regret=found[0].regret,
         accuracy=float(frame["accuracy"].mean()),
         baselines={
-            "T = 1": float(frame["regret_T1"].mean()),
+            f"{'BN, ' if norm == 'batch' else ''}T = 1": float(frame["regret_T1"].mean()),
             **_paper_regret(task, chosen.variant),
         },
         conditions=frame,

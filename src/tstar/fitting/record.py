@@ -129,7 +129,7 @@ class Fit:
             )
             if name in loose:
                 bands = "   no interval: see the flat valley"
-            lines.append(f"  {SYMBOLS[name]} = {value:>8.4f}{bands}")
+            lines.append(f"  {SYMBOLS[name]} = {round(value, 4) + 0.0:>8.4f}{bands}")
         if self.intervals and len(loose) < len(self.values):
             first = self.intervals[0]
             lines.append(
@@ -157,7 +157,7 @@ class Fit:
 def _formula(values: dict[str, float]) -> str:
     terms = {"alpha": "·sqrt(M)", "beta": "", "gamma": "·ln csg", "delta": "·ln K"}
     text = " ".join(
-        f"{'-' if value < 0 else '+'} {round(abs(value), 4):g}{terms[name]}"
+        f"{'-' if round(value, 4) < 0 else '+'} {round(abs(value), 4):g}{terms[name]}"
         for name, value in values.items()
     )
     return text.removeprefix("+ ")
