@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.choosing import OfStudy, Where
+from tstar.cli.choosing import OfStudy, Where, chosen
 from tstar.cli.choosing import chosen as chosen_runs
 from tstar.errors import TstarError, require
 
@@ -114,7 +114,9 @@ def paper(
     table: Annotated[
         str | None, typer.Argument(help="Which table; without it, the list of them.")
     ] = None,
-    runs: Annotated[Path | None, typer.Option(help="Your store, to be set beside it.")] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Your store, for the same table from it.")
+    ] = None,
     metric: Metric = "test",
     analysis: Annotated[
         bool, typer.Option("--analysis", help="What the tables say about the variants (Markdown).")
@@ -122,9 +124,11 @@ def paper(
     checks: Annotated[
         bool, typer.Option("--checks", help="Where the print disagrees with the cells (Markdown).")
     ] = False,
+    where: Where = None,
+    study: OfStudy = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a table of the paper, and your own runs beside it.
+    """Show a table of the paper, and the same from your own runs.
 
     Example: tstar paper datasets --runs runs.db
     """
@@ -145,18 +149,19 @@ def paper(
             listing.add_row(f"[bold]{name}[/]", caption)
         Console().print(listing)
         return
+    source = None if runs is None else chosen(runs, where, study)
     if as_json:
         from tstar.paper.own_runs import yours
 
         content: dict[str, Any] = {"paper": _records(data.table(table))}
-        if runs is not None:
-            content["yours"] = _records(yours(table, runs, metric=metric))  # type: ignore[arg-type]
+        if source is not None:
+            content["yours"] = _records(yours(table, source, metric=metric))  # type: ignore[arg-type]
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     from tstar.paper.printing import render
 
     console = _wide_console()
-    for shown in render(table, runs, metric, plain=not console.is_terminal):  # type: ignore[arg-type]
+    for shown in render(table, source, metric, plain=not console.is_terminal):  # type: ignore[arg-type]
         console.print(shown)
     if table == "transformers":
         for text in data.table("footnotes")["text"]:

@@ -145,12 +145,12 @@ def refit(
     members: Sequence[Curve], variant: str, how: How
 ) -> tuple[tuple[float, ...], float, float]:
     """θ, mean regret and mean accuracy of a bare fit, without intervals."""
-    return _refit(tuple(members), correction, how)
+    return _refit(tuple(members), variant, how)
 
 
 @lru_cache(maxsize=32)  # two tables of a report have the same global fits
 def _refit(
-    members: tuple[Curve, ...], correction: str, how: How
+    members: tuple[Curve, ...], variant: str, how: How
 ) -> tuple[tuple[float, ...], float, float]:
     curves = lines(members, how.metric, how.average, how.interpolation)
     task = problem(members, curves, variant, form=how.form)

@@ -136,7 +136,13 @@ class Records:
 
     def command(self, *words: str) -> str:
         """A command line about this store that gives the same numbers."""
-        return shlex.join(["tstar", *words, self.name, *self.options])
+        if words[0] != "paper":
+            return shlex.join(["tstar", *words, self.name, *self.options])
+        pairs = zip(self.options[::2], self.options[1::2], strict=True)
+        kept = [
+            word for pair in pairs if pair[0] in ("--metric", "--where", "--study") for word in pair
+        ]
+        return shlex.join(["tstar", *words, "--runs", self.name, *kept])
 
     def with_norm(self, norm: str, temperatures: int = 2) -> tuple[Sweep, ...]:
         """The sweeps under a norm that have at least so many temperatures."""
@@ -203,7 +209,12 @@ def load(
     sweeps, every = _sweeps(frame, reported, recommend)
     validated = all(sweep.curve.chosen_on == "val" for sweep in sweeps)
     options = ["--metric", reported]
-    said = {"--variant": variant, "--coefficients": coefficients, "--where": where, "--study": study}
+    said = {
+        "--variant": variant,
+        "--coefficients": coefficients,
+        "--where": where,
+        "--study": study,
+    }
     for option, given in said.items():
         if isinstance(given, str | os.PathLike):
             options += [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -113,7 +112,7 @@ def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
         tuple(blocks),
         note,
         heads=_tasks(records, columns) if name in ("datasets", "smoothing") else (),
-        command=f"tstar paper {name} --runs {shlex.quote(records.name)} --metric {records.metric}",
+        command=records.command("paper", name),
     )
 
 
@@ -144,7 +143,7 @@ def _fitted(name: str, frame: pd.DataFrame, records: Records) -> Table:
         (Block(rows),),
         f"Differential evolution on {records.metric} accuracy, linear in ln T between temperatures.{bias}",
         labels=len(keys),
-        command=f"tstar paper {name} --runs {shlex.quote(records.name)} --metric {records.metric}",
+        command=records.command("paper", name),
         notes=tuple(f"Not possible: {text}" for text in frame.attrs.get("notes", ())),
     )
 
