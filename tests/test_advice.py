@@ -360,19 +360,6 @@ def test_levit_gets_no_second_norm():
     assert tstar.recommend(dense).norm == "batch"  # an activation and pooling lie between
 
 
-class Relu(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.head = nn.BatchNorm1d(12), nn.Linear(12, 10)
-
-    def forward(self, x):
-        return self.head(nn.functional.relu(self.norm(x), inplace=True))
-
-
-def test_what_is_computed_in_place_between_norm_and_head_counts():
-    assert tstar.recommend(Relu()).norm == "batch"
-
-
 def test_networks_of_another_family_are_told():
     net = nn.Sequential(nn.Linear(12, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 10))
     assert ("caution", "network-family") in codes(tstar.recommend(net))

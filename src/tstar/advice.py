@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(rendering.Drawn):
     """What to do with a model before training, why, and what to be careful about.
 
     ``float(advice)`` is the temperature; ``tstar.temper(model, advice)`` applies all of it.
@@ -80,9 +80,6 @@ class Recommendation:
         """The notices that ask for a change of plan."""
         return tuple(notice for notice in self.notices if notice.severity == "warning")
 
-    def __float__(self) -> float:
-        return self.temperature
-
     def describe(self) -> rendering.Description:
         """What there is to say, the verdict first, before it is drawn."""
         csg = "" if self.csg is None else f", csg = {self.csg:.3g}"
@@ -101,15 +98,6 @@ class Recommendation:
                 f"multiply {what} by {factor:.3g}" for what, factor in factors if factor != 1
             ),
         )
-
-    def __str__(self) -> str:
-        return rendering.as_text(self.describe())
-
-    def __rich__(self) -> Any:
-        return rendering.as_rich(self.describe())
-
-    def _repr_html_(self) -> str:
-        return rendering.as_html(self.describe())
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as plain JSON types."""
@@ -245,7 +233,7 @@ def _network(
             "already-normed",
             f"The output layer already follows a BatchNorm ({follows!r}), so no second one is inserted.",
         )
-    if getattr(head.layer, "bias", None) is None:
+    if getattr(head.layer, "bias", None) is None and not follows:
         yield Notice(
             "note",
             "no-bias",

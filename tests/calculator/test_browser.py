@@ -196,6 +196,8 @@ def test_everything_that_the_advice_uses_can_be_given(open_page):
         got, expected = shown(page), tstar.explain(512, 100, **told)
         assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12), told
         assert got["notices"] == said(expected), told
+        if expected.limit is not None:
+            assert page.inner_text("#limit") == f"Your training allows {expected.limit_text()}."
         assert got["variant"] == expected.variant
         if expected.limit is not None or told.get("optimizer") == "lion":
             assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)

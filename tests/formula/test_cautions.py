@@ -93,6 +93,7 @@ def test_number_and_warning_are_one_decision():
     assert tuned.computed == pytest.approx(0.896, abs=1e-3)
     assert tuned.temperature == 1
     assert str(tuned).count("Train at") == 1
+    assert "sets T" not in str(tuned)
     assert tstar.explain(512, 100, **how).temperature == tuned.computed
     hot = tstar.explain(512, 10, scenario="finetune", optimizer="sgd", lr=0.1, steps=2000)
     assert hot.temperature == hot.computed > 1

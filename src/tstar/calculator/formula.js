@@ -132,12 +132,13 @@ function explainAware(known, facts, training) {
   const { value, reads } = limitOf(set.budget, facts, training.family, spent);
   const bound = plain.temperature;
   const temperature = Math.max(Math.min(bound, value), Math.min(bound, set.budget.minimum));
-  let limit = `at most ${reads} = ${general(value, 4)}`;
+  const allows = `at most ${reads} = ${general(value, 4)}`;
+  let limit = allows;
   if (value >= bound) limit += "; T* is within it";
   else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised`;
   else limit += ", lower than T*: the budget sets T";
   const flags = [...flagsOf(value < bound ? set : known.sets.cn, facts), ...trainingFlags(set.budget, training.family, spent)];
-  return { ...plain, bound, temperature, limit, decides: value < bound, flags };
+  return { ...plain, bound, temperature, allows, limit, decides: value < bound, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -176,7 +177,8 @@ function decide(known, facts, training, named = null) {
   else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
   }
-  const result = { ...found, computed, temperature, bound: found.bound ?? computed };
+  const limit = found.limit && temperature !== computed ? `${found.allows}, lower than T*` : found.limit;
+  const result = { ...found, limit, computed, temperature, bound: found.bound ?? computed };
   return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
 }
 

@@ -68,7 +68,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(rendering.Drawn):
     """T with its reasons: the terms of T* one by one, the training's limit, why this formula, and what to mind.
 
     ``computed`` is what the formula gives; ``temperature`` is lower or higher only where a notice says why.
@@ -108,25 +108,15 @@ class Explanation:
         text = f"at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
             return f"{text}; T* is within it"
+        if self.temperature != self.computed:  # a notice says why it is not what the budget allows
+            return f"{text}, lower than T*"
         if self.limit.value < self.computed:
             return f"{text}, and {self.computed:g} is the lowest that is advised"
         return f"{text}, lower than T*: the budget sets T"
 
-    def __float__(self) -> float:
-        return self.temperature
-
     def describe(self) -> rendering.Description:
         """What there is to say, the verdict first, before it is drawn."""
         return rendering.describe(self)
-
-    def __str__(self) -> str:
-        return rendering.as_text(self.describe())
-
-    def __rich__(self) -> Any:
-        return rendering.as_rich(self.describe())
-
-    def _repr_html_(self) -> str:
-        return rendering.as_html(self.describe())
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain JSON types."""

@@ -103,3 +103,24 @@ def as_html(d: Description) -> str:
     return (
         f"<div><b>{cell(d.verdict)}</b>{lines}<ul>{items}</ul>{reasons}<table>{rows}</table></div>"
     )
+
+
+class Drawn:
+    """An advice that is a number, and that text, terminal and notebook show by its description."""
+
+    temperature: float
+
+    def describe(self) -> Description:
+        raise NotImplementedError
+
+    def __float__(self) -> float:
+        return self.temperature
+
+    def __str__(self) -> str:
+        return as_text(self.describe())
+
+    def __rich__(self) -> Any:
+        return as_rich(self.describe())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.describe())

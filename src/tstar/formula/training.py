@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
@@ -263,6 +263,3 @@ def _scheduled(
             raise unknown("schedule", scheduler, _SCHEDULES)
         return {"schedule": name, "rate_factor": _SCHEDULES[name]}
     return reading.schedule_facts(scheduler, optimizer, known.steps, epochs, layer)
-
-
-FIELDS = tuple(field.name for field in fields(Training))
