@@ -151,3 +151,44 @@ def test_check_prints_a_table_and_a_sentence(run):
 @pytest.mark.parametrize("words", [["sweep"], ["runs", "ls"], ["runs", "merge"], ["check"]])
 def test_help_has_an_example(run, words):
     assert "Example: tstar" in run(*words, "--help").stdout
+
+
+def test_names_are_text_and_never_markup(run):
+    from tstar.sweep.store import Store
+
+    run("sweep", "study.toml", "--max-runs", "2")
+    with Store("runs.db") as store:
+        store._db.execute("UPDATE runs SET dataset = ?, status = 'failed', error = ?",
+                          ("[/x]\x1b[31m\u202e", "Traceback …\nboom [/y]\x07"))  # fmt: skip
+    listed = run("runs", "ls").stdout
+    assert "[/x]\\x1b[31m\\u202e" in listed
+    assert "boom [/y]\\x07" in listed
+    key = json.loads(run("runs", "ls", "--json").stdout)[0]["key"]
+    shown = run("runs", "show", "runs.db", key).stdout
+    assert "[/x]\\x1b" in shown
+    assert re.search(r"finished \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown)
+    assert "\x1b[31m" not in listed + shown
+
+
+def test_a_part_of_a_study_for_each_job(run):
+    for part in ("1/3", "2/3", "3/3"):
+        run("sweep", "study.toml", "--part", part, "--store", f"{part[0]}.db")
+    merged = run("runs", "merge", "1.db", "2.db", "3.db", "--into", "all.db").stdout
+    assert "4 added, 0 replaced, 0 already there" in merged
+    for wrong in ("4/3", "0/3", "3", "a/b", "-1/2"):
+        with pytest.raises(TstarError, match=r"part must be"):
+            run("sweep", "study.toml", f"--part={wrong}")
+
+
+def test_only_json_goes_to_stdout():
+    import subprocess
+    import sys
+
+    code = (
+        "import os, sys\nfrom tstar.cli.sweep_commands import only_json\n"
+        "with only_json(True):\n    print('library'); os.system('echo process')\n"
+        "print('{}')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "{}\n"
+    assert {"library", "process"} <= set(done.stderr.split())

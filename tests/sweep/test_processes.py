@@ -121,6 +121,36 @@ def test_killed_at_any_moment_a_sweep_goes_on_where_it_was(longer, tmp_path):
     check.close()
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_killed_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, inline):
+    text = LONGER.replace("[1, 2, 4, 8, 16, 32]", "4").replace("seeds = 2", "ema = 0.9")
+    text = text.replace("epochs = 12", "epochs = 400")
+    study, store = tmp_path / "one.toml", tmp_path / "runs.db"
+    study.write_text(text)
+    options = ("--workers", "1", "--device", "cpu", "--checkpoint", "0.001")
+    saved = lambda: list(tmp_path.glob("runs.db.checkpoints/*.pt"))  # noqa: E731
+    for _ in range(2):
+        process = start(study, store, *options)
+        assert wait_for(lambda: saved() or done(store))
+        time.sleep(1)
+        workers = children(process.pid)
+        process.kill()
+        process.communicate()
+        assert wait_for(lambda w=workers: not any(map(alive, w)), 20)
+        assert not done(store), "the run ended before it could be killed: make it longer"
+    process = start(study, store, *options)
+    assert process.wait(1200) == 0
+    process.communicate()
+    assert not saved()
+    with Store(tmp_path / "inline.db", create=True) as undisturbed:
+        run_sweep(make_plan(parse_study(text), undisturbed), undisturbed, inline())
+        (expected,) = undisturbed.rows()
+    with Store(store) as opened:
+        (row,) = opened.rows()
+    assert row["attempts"] == 3
+    assert all(row[name] == expected[name] for name in (*RESULTS, "steps"))
+
+
 def test_two_sweeps_on_one_store_share_the_work(longer, tmp_path):
     store = tmp_path / "runs.db"
     both = [start(longer, store, "--workers", "1") for _ in range(2)]

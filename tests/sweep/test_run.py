@@ -332,3 +332,54 @@ def test_the_estimate_grows_with_the_length_of_the_runs():
     one, many = estimate(short), estimate(long)
     assert (one.runs, one.probed, one.kinds) == (2, 1, 1)
     assert many.seconds > 5 * one.seconds
+
+
+def test_a_result_that_the_store_refuses_is_not_counted(path, inline):
+    """Its claim was taken over meanwhile: what counts is what is stored."""
+
+    class Overtaken(inline):
+        def collect(self, timeout):
+            job = self.jobs[0]
+            with Store(path, lease=0.0) as other:
+                assert other.claim(job.spec)
+                assert other.finish(job.spec.key, "done", {"val_accuracy": 0.123})
+            return super().collect(timeout)
+
+    tally = do(tiny("temperature = 1"), path, Overtaken())
+    (row,) = rows_of(path).values()
+    assert (tally.done, tally.theirs, tally.finished) == (0, 1, 1)
+    assert row["val_accuracy"] == 0.123
+
+
+def test_a_csg_that_the_study_gives_is_used_and_kept(path, inline):
+    study = tiny('method = "ours-csg"', csg=8.0)
+    tally = do(study, path, inline())
+    (row,) = rows_of(path).values()
+    assert (tally.done, row["csg"]) == (1, 8.0)
+    import tstar
+
+    assert row["temperature"] == pytest.approx(
+        tstar.temperature(8, 10, 8.0, variant="csg"), rel=1e-6
+    )
+
+
+def test_workers_map_one_copy_of_the_data(tmp_path, inline, monkeypatch):
+    """The numbers are those of the copy in memory, bit for bit, and the folder is gone afterwards."""
+    import tstar.sweep as sweeping
+    from tstar.sweep import engine, shared
+
+    study = tiny("temperature = [1, 4]")
+    do(study, tmp_path / "memory.db", inline())
+    loaded = []
+    original = shared.load
+    monkeypatch.setattr(shared, "WORTHWHILE", 1)
+    monkeypatch.setattr(shared, "load", lambda path: loaded.append(path) or original(path))
+    monkeypatch.setattr(engine, "LocalEngine", lambda *_: inline())
+    sweeping.sweep(study, tmp_path / "mapped.db")
+    assert loaded
+    mine, other = rows_of(tmp_path / "memory.db"), rows_of(tmp_path / "mapped.db")
+    assert len(mine) == 2
+    for key, row in mine.items():
+        for name in ("val_accuracy", "test_accuracy", "nll", "ece", "train_loss", "curves"):
+            assert row[name] == other[key][name]
+    assert not list(tmp_path.glob("*.data*"))

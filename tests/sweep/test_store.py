@@ -1,5 +1,7 @@
 """The store: claims, results, what happens on a bad disk, and what is never lost."""
 
+import csv
+import json
 import multiprocessing
 import os
 import sqlite3
@@ -292,3 +294,119 @@ def test_a_store_of_the_first_schema_is_read_and_extended(path, specs):
         assert [row["backbone"] for row in upgraded.rows()] == ["as-is", "as-is"]
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA user_version").fetchone()[0] > 1
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 86400.0])
+def test_no_clock_of_another_host_matters(path, specs, ahead):
+    """An hour behind it is not taken over at once; a day ahead it does not block the run."""
+    with Store(path, create=True) as far, Store(path, create=True, lease=0.2) as near:
+        far.host = "elsewhere"
+        assert far.claim(specs[0])
+        far._db.execute("UPDATE runs SET heartbeat = heartbeat + ?", (ahead,))
+        assert not near.claim(specs[0])
+        far.beat()
+        time.sleep(0.25)
+        assert not near.claim(specs[0])  # it has changed since the first look
+        time.sleep(0.25)
+        assert near.claim(specs[0])
+
+
+def test_a_heartbeat_always_changes_whatever_the_clock_does(path, specs, monkeypatch):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        seen = [store.get(specs[0].key)["heartbeat"]]
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        for _ in range(3):
+            store.beat()
+            seen.append(store.get(specs[0].key)["heartbeat"])
+    assert len(set(seen)) == 4
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("test_accuracy", "abc"), ("lr", b"x"), ("seed", "many"), ("model", b"\xff")),
+        *(("scenario", "dream"), ("spec", "{"), ("curves", "[" * 100_000), ("studies", "no")),
+    ],
+)
+def test_a_cell_of_a_wrong_kind_is_one_error_with_its_place(path, specs, column, value):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute(f"UPDATE runs SET {column} = ?", (value,))
+        with pytest.raises(TstarError, match=rf"runs\.db: the run {specs[0].key} .* {column}"):
+            list(store.rows())
+    with pytest.raises(TstarError, match=column):
+        load_runs(path)
+
+
+def test_a_deleted_store_is_noticed_and_said(path, specs):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        path.unlink()
+        with pytest.raises(TstarError, match=r"deleted or replaced .* are lost unless"):
+            store.finish(specs[0].key, "done", {"val_accuracy": 0.5})
+
+
+def test_of_a_damaged_store_nothing_is_promised(path, specs):
+    with Store(path, create=True) as store:
+        for spec in specs:
+            finish(store, spec)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(bytes(content))
+    with Store(path) as store, pytest.raises(TstarError, match="runs may be lost") as caught:
+        list(store.rows())
+    assert "still there" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "'=", "\t="])
+def test_no_cell_of_a_csv_is_a_formula_and_reading_gives_the_name_back(
+    path, specs, tmp_path, start
+):
+    pytest.importorskip("pandas")
+    name = f"{start}cmd()"
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute("UPDATE runs SET dataset = ?", (name,))
+        export(store, tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["dataset"] == f"'{name}"
+    assert all(cell[:1] not in "=+-@" for cell in row.values() if cell and not _number(cell))
+    assert load_runs(tmp_path / "x.csv")["dataset"][0] == name
+
+
+def _number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_runs_remember_every_study_that_asks_for_them(path, specs, tmp_path):
+    with Store(path, create=True) as store:
+        store.claim(specs[0], study=("first", "a"))
+        store.finish(specs[0].key, "done", {})
+        store.join([specs[0].key, "not there"], ("second", "b"))
+        assert json.loads(store.get(specs[0].key)["studies"]) == {"first": "a", "second": "b"}
+    with Store(tmp_path / "other.db", create=True) as store:
+        store.claim(specs[0], study=("third", "c"))
+        store.finish(specs[0].key, "done", {})
+    merge([path, tmp_path / "other.db"], tmp_path / "all.db")
+    with Store(tmp_path / "all.db") as store:
+        assert {*json.loads(store.get(specs[0].key)["studies"])} == {"first", "second", "third"}
+    pytest.importorskip("pandas")
+    assert len(load_runs(path, study="second")) == 1
+    assert load_runs(path, study="none").empty
+
+
+def test_a_given_csg_is_never_taken_for_a_measured_one(path, specs):
+    from dataclasses import replace
+
+    with Store(path, create=True) as store:
+        for csg, spec in ((9.0, replace(specs[0], csg=9.0, data_checksum="x")),
+                          (3.0, replace(specs[1], data_checksum="x"))):  # fmt: skip
+            store.claim(spec)
+            store.finish(spec.key, "done", {"csg": csg})
+        assert store.known_csg("x") == 3.0

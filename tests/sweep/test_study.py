@@ -192,3 +192,23 @@ def test_backbone_is_checked():
         Spec("digits", "mlp", method="default", backbone="matched")
     with pytest.raises(TstarError, match="label_noise"):
         Spec("digits", "mlp", method="default", label_noise=1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("seeds = 10000000000000000000000", "from 1 to 1,000,000"),
+        ("seeds = 2000000", "from 1 to 1,000,000"),
+        ("seed = 10000000000000000000000", "from 0 to 2,147,483,647"),
+        ("seed = -1", "from 0 to"),
+        ("size = 10000000000000000000000", "from 1 to"),
+        ("seed = [0, 1]\nseeds = 3", "seed or seeds"),
+        ("lr = [" + "0.1, " * 2000 + "]\nseeds = 1000", "2,000,000 runs are more than"),
+        (f"lr = {10**400}", "must be finite"),
+        ("csg = -2", "csg must be at least 0"),
+    ],
+)
+def test_numbers_without_bounds_are_refused_at_once(line, message):
+    text = f'[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\n{line}\n'
+    with pytest.raises(TstarError, match=message):
+        parse_study(text)
