@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("results/README.md", "results/budget/README.md", "docs/training.md")
+PAGES = ("README.md", "results/README.md", "results/budget/README.md", "docs/training.md")
 _SLOT = re.compile(
     r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n\n<!-- end of table -->)", re.DOTALL
 )
@@ -133,6 +133,20 @@ def bn() -> str:
     return _table(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
 
 
+def gain() -> str:
+    """BN and T against the plain model, by kind of task."""
+    table = pd.read_csv(ROOT / "results/atlas/gain_by_kind.csv")
+    lines = []
+    for kind, part in table.groupby("kind", sort=False):
+        rows = part.set_index("rule")
+        cells = [
+            f"{rows.loc[rule, 'mean']:+.1f} ({rows.loc[rule, 'lowest']:+.1f} to {rows.loc[rule, 'highest']:+.1f})"
+            for rule in ("BN, T = 1", "BN, T of the law", "BN, T of the paper's cn")
+        ]
+        lines.append([f"{kind}: {rows['conditions'].iloc[0]} conditions", *cells])
+    return _table(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T as advised", "BN, T of the paper's cn"], lines)  # fmt: skip
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "core": lambda: rules("core"),
     "all": lambda: rules("all"),
@@ -141,6 +155,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "worth": worth,
     "powers": powers,
     "bn": bn,
+    "gain": gain,
 }
 
 

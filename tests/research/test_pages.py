@@ -16,7 +16,7 @@ def pages():
 
 
 @pytest.mark.parametrize(
-    "name", ["results/README.md", "results/budget/README.md", "docs/training.md"]
+    "name", ["README.md", "results/README.md", "results/budget/README.md", "docs/training.md"]
 )
 def test_pages_have_the_tables_of_the_files(pages, name):
     text = (ROOT / name).read_text(encoding="utf-8")
