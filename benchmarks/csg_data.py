@@ -18,14 +18,17 @@ import tstar
 # file stem: (the paper's value for the full set, why ours differs)
 FILES = {
     "cifar10_32": (None, "5,000 of 50,000 images; the paper gives no value"),
-    "cifar100_32": (25.50, "5,000 of 50,000 images: 50 samples a class, sparser neighbourhoods"),
+    "cifar100_32": (25.50, "5,000 of 50,000 images: 50 samples per class, sparser neighborhoods"),
     "gtsrb_32": (
         1.39,
         "3,999 of 39,209 images: the near-duplicate frames of a track are thinned out",
     ),
     "flowers102_32": (7.47, "3,505 of 8,189 images, at 32×32"),
     "caltech101_32": (5.59, "3,498 of 8,677 images, background class left out, at 32×32"),
-    "tinyimagenet_32": (88.72, "4,000 of 100,000 images: 20 samples a class, at 32×32 from 64×64"),
+    "tinyimagenet_32": (
+        88.72,
+        "4,000 of 100,000 images: 20 samples per class, at 32×32 from 64×64",
+    ),
     "uci_har": (None, "sensor windows, not in the paper"),
 }
 

@@ -2,7 +2,7 @@
 
     python benchmarks/csg_scaling.py --out results/csg/scaling.csv --plot results/csg/scaling.png
 
-One of the three is varied at a time around N = 8,000, K = 10, D = 3072 (250 samples a class, so there are
+One of the three is varied at a time around N = 8,000, K = 10, D = 3072 (250 samples per class, so there are
 250·K queries). CPU seconds of one thread, the better of two runs, next to the time of the bare matrix
 product of queries and data.
 """
@@ -22,7 +22,7 @@ import numpy as np
 import tstar
 from csg import fields, product
 
-CENTRE = {"N": 8000, "K": 10, "D": 3072}
+CENTER = {"N": 8000, "K": 10, "D": 3072}
 STEPS = {"N": [2000, 4000, 8000, 16000, 32000], "K": [2, 5, 10, 20, 40], "D": [48, 192, 768, 3072]}
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     rows = []
     for name, values in STEPS.items():
         for value in values:
-            point = {**CENTRE, name: value}
+            point = {**CENTER, name: value}
             seconds, bare = measure(**point)
             rows.append({"varied": name, **point, "tstar_cpu": seconds, "product_cpu": bare})
             print(rows[-1])
@@ -76,7 +76,7 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
         axis.loglog(x, [row["tstar_cpu"] for row in some], "o-", label="tstar.csg, all of it")
         axis.loglog(x, [row["product_cpu"] for row in some], "s--", label="float32 product alone")
         axis.set(xlabel={"N": "rows N", "K": "classes K", "D": "dimensions D"}[name])
-        axis.set_title(", ".join(f"{k} = {v}" for k, v in CENTRE.items() if k != name), fontsize=9)
+        axis.set_title(", ".join(f"{k} = {v}" for k, v in CENTER.items() if k != name), fontsize=9)
         axis.set_xticks(x, [f"{value:,}" for value in x], fontsize=8)
         axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3, which="both")

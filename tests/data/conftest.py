@@ -1,4 +1,4 @@
-"""Tiny copies of official layouts are made of images of one flat colour that tells label and sample."""
+"""Tiny copies of official layouts are made of images of one flat color that tells label and sample."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ class Paint:
         from PIL import Image
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        colour = (20 + 30 * label, 10 * sample, 100)
-        # Flat grey-free colours survive JPEG within a unit or two without chroma subsampling.
+        color = (20 + 30 * label, 10 * sample, 100)
+        # Flat gray-free colors survive JPEG within a unit or two without chroma subsampling.
         options = (
             {"quality": 100, "subsampling": 0} if path.suffix.lower() in (".jpg", ".jpeg") else {}
         )
-        Image.new("RGB", size, colour).save(path, **options)
+        Image.new("RGB", size, color).save(path, **options)
 
     def labels(self, x: torch.Tensor) -> list[int]:
         return [round((red.item() - 20) / 30) for red in x[:, 0].float().mean((1, 2))]

@@ -41,7 +41,7 @@ def test_crop_and_flip_give_windows_of_the_padded_image(height: int, width: int)
 
 
 def test_rotation_by_a_right_angle_is_exact() -> None:
-    """At 90° every pixel centre falls on one: rot90 is the reference."""
+    """At 90° every pixel center falls on one: rot90 is the reference."""
     x = images()
     nothing = torch.zeros(2, len(x)), torch.zeros(len(x), dtype=torch.bool)
     out = _warp(x, torch.full((len(x),), math.pi / 2), *nothing)
@@ -62,8 +62,8 @@ def test_warp_against_scipy(degrees: float, mirror: bool) -> None:
         [[math.cos(angle), math.sin(angle) * sign], [-math.sin(angle), math.cos(angle) * sign]],
         dtype=torch.float64,
     )
-    centre = torch.tensor([(height - 1) / 2, (width - 1) / 2], dtype=torch.float64)
-    offset = centre + torch.tensor([down, across]) - matrix @ centre
+    center = torch.tensor([(height - 1) / 2, (width - 1) / 2], dtype=torch.float64)
+    offset = center + torch.tensor([down, across]) - matrix @ center
     for channel in range(3):
         expected = ndimage.affine_transform(
             x[0, channel].double().numpy(),
@@ -84,7 +84,7 @@ def test_the_two_paths_agree_where_nothing_is_rotated() -> None:
 
 
 def test_angles_fill_the_range_and_no_more() -> None:
-    """A dot at distance r of the centre moves by an angle that can be read off its new place."""
+    """A dot at distance r of the center moves by an angle that can be read off its new place."""
     x = torch.zeros(400, 1, 65, 65)
     x[:, :, 32, 62:65] = 1.0
     out = augment_images(x, generator(), 0, False, 15.0)
@@ -190,7 +190,7 @@ def test_fields_out_of_range(fields: dict[str, float], message: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5000, 3, 4, 4), (300, 9, 12), (300, 20)])
-def test_standardised_training_samples_have_mean_0_and_std_1(shape: tuple[int, ...]) -> None:
+def test_standardized_training_samples_have_mean_0_and_std_1(shape: tuple[int, ...]) -> None:
     x = torch.rand(shape, generator=generator()) * 7 + 1000  # far from 0: cancellation would show
     out = standardizer(x)(x).double()
     over = [d for d in range(len(shape)) if d != 1]

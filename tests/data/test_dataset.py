@@ -11,7 +11,7 @@ from tstar.data import DataSet
 
 
 def make(**changes: Any) -> DataSet:
-    """Four classes, six training and two test images a class; pixels tell the class and the sample."""
+    """Four classes, six training and two test images per class; pixels tell the class and the sample."""
     y_train, y_test = torch.arange(4).repeat_interleave(6), torch.arange(4).repeat_interleave(2)
     fields: dict[str, Any] = {
         "name": "toy",

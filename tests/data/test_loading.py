@@ -20,8 +20,8 @@ def test_digits_are_scikit_learns() -> None:
     found = np.concatenate([data.x_train.numpy(), data.x_test.numpy()])[:, 0].reshape(-1, 64)
     labels = np.concatenate([data.y_train.numpy(), data.y_test.numpy()])
     bunch = datasets.load_digits()
-    grey = np.round(found / (255 / 16))
-    assert sorted(map(tuple, np.column_stack([grey, labels]))) == sorted(
+    gray = np.round(found / (255 / 16))
+    assert sorted(map(tuple, np.column_stack([gray, labels]))) == sorted(
         map(tuple, np.column_stack([bunch.data, bunch.target]))
     )
     share = data.y_test.bincount() / (data.y_test.bincount() + data.y_train.bincount())

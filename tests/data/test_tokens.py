@@ -13,7 +13,7 @@ pytest.importorskip("tokenizers")
 import transformers
 
 from tstar import TstarError
-from tstar.data import DataSet, load, tokenise
+from tstar.data import DataSet, load, tokenize
 from tstar.data.augment import Augment
 from tstar.training import Config
 from tstar.training.parts import make_parts
@@ -24,7 +24,7 @@ LINES = ["red car", "dog", "blue blue cat dog red", "unheard car"]
 
 @pytest.fixture
 def write_model(save_tokenizer: Callable[..., None]) -> Callable[..., Path]:
-    """Writes a configuration and a tokenizer: one token a word, numbered as in ``WORDS``."""
+    """Writes a configuration and a tokenizer: one token per word, numbered as in ``WORDS``."""
 
     def write(folder: Path, padding: int | None = 0) -> Path:
         transformers.BertConfig(vocab_size=len(WORDS), pad_token_id=padding).save_pretrained(folder)
@@ -45,7 +45,7 @@ def data(tmp_path: Path) -> DataSet:
 def test_ids_of_the_models_tokenizer(
     tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
 ) -> None:
-    tokens = tokenise(data, str(write_model(tmp_path / "model")))
+    tokens = tokenize(data, str(write_model(tmp_path / "model")))
     expected = [[2, 4, 0, 0, 0], [6, 0, 0, 0, 0], [3, 3, 5, 6, 2], [1, 4, 0, 0, 0]]
     assert tokens.domain == "tokens"
     assert tokens.x_train.tolist() == tokens.x_test.tolist() == expected
@@ -56,21 +56,21 @@ def test_ids_of_the_models_tokenizer(
 def test_long_texts_are_cut(
     tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
 ) -> None:
-    tokens = tokenise(data, str(write_model(tmp_path / "model")), limit=3)
+    tokens = tokenize(data, str(write_model(tmp_path / "model")), limit=3)
     assert tokens.x_train.tolist() == [[2, 4, 0], [6, 0, 0], [3, 3, 5], [1, 4, 0]]
 
 
 def test_the_padding_is_the_configurations(
     tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
 ) -> None:
-    tokens = tokenise(data, str(write_model(tmp_path / "model", padding=1)))
+    tokens = tokenize(data, str(write_model(tmp_path / "model", padding=1)))
     assert tokens.x_train[1].tolist() == [6, 1, 1, 1, 1]
 
 
 def test_ids_reach_the_model_unchanged(
     tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
 ) -> None:
-    tokens = tokenise(data, str(write_model(tmp_path / "model")))
+    tokens = tokenize(data, str(write_model(tmp_path / "model")))
     parts = make_parts(tokens, Config(val_fraction=0), seed=0)
     generator = torch.Generator().manual_seed(0)
     for batch in (parts.distorted(parts.x, generator), parts.ready(parts.x)):
@@ -93,13 +93,13 @@ def test_texts_stay_with_their_samples(data: DataSet) -> None:
 
 def test_refused(tmp_path: Path, data: DataSet, write_model: Callable[..., Path]) -> None:
     with pytest.raises(TstarError, match="must name a padding token"):
-        tokenise(data, str(write_model(tmp_path / "model", padding=None)))
-    with pytest.raises(TstarError, match="must hold texts to be tokenised"):
-        tokenise(load("digits"), str(tmp_path / "model"))
+        tokenize(data, str(write_model(tmp_path / "model", padding=None)))
+    with pytest.raises(TstarError, match="must hold texts to be tokenized"):
+        tokenize(load("digits"), str(tmp_path / "model"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(TstarError, match="Text needs a model with a tokenizer"):
-        tokenise(data, str(tmp_path / "empty"))
-    with pytest.raises(TstarError, match="one string a sample"):
+        tokenize(data, str(tmp_path / "empty"))
+    with pytest.raises(TstarError, match="one string per sample"):
         DataSet(
             "toy", "text", data.x_train, data.y_train, data.x_test, data.y_test, data.classes,
             (("a",), ("b",)),

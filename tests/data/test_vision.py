@@ -15,7 +15,7 @@ from tstar.data import DataSet, load  # noqa: E402
 
 
 def agrees(data: DataSet, paint: Any) -> None:
-    """The colours of all images tell their labels."""
+    """The colors of all images tell their labels."""
     assert paint.labels(data.x_train) == data.y_train.tolist()
     assert paint.labels(data.x_test) == data.y_test.tolist()
 

@@ -29,8 +29,8 @@ def blobs(n, classes, dimensions, spread, seed=0):
     """Gaussian clusters: (n, dimensions) float64 and labels."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % classes)
-    centres = rng.normal(size=(classes, dimensions))
-    return centres[labels] + spread * rng.normal(size=(n, dimensions)), labels
+    centers = rng.normal(size=(classes, dimensions))
+    return centers[labels] + spread * rng.normal(size=(n, dimensions)), labels
 
 
 def pictures(n, classes, side, seed=0):

@@ -91,7 +91,7 @@ def test_identical_classes_give_K_minus_one(K):
     assert result.value == pytest.approx(K - 1, abs=1e-11)
 
 
-def test_a_duplicate_is_a_neighbour_and_the_sample_itself_is_not():
+def test_a_duplicate_is_a_neighbor_and_the_sample_itself_is_not():
     x = np.array([[0.0], [0.0], [5.0], [5.0]])  # twins of different classes
     result = csg(x, ["a", "b", "a", "b"], neighbors=1)
     assert (result.expectation == [[0, 1], [1, 0]]).all()

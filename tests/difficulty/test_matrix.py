@@ -129,9 +129,9 @@ def test_pil_images_of_any_size_and_mode_come_to_one(images):
 
 
 def test_sixteen_bit_greys_are_not_clipped():
-    grey = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16
-    row = read([(Image.fromarray(grey), 0), (Image.fromarray(grey), 1)], size=64).values[0]
-    assert (row.reshape(3, 64, 64)[0] == grey >> 8).all()
+    gray = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16
+    row = read([(Image.fromarray(gray), 0), (Image.fromarray(gray), 1)], size=64).values[0]
+    assert (row.reshape(3, 64, 64)[0] == gray >> 8).all()
 
 
 def test_floats_are_rounded_to_the_nearest_of_8_bits():
@@ -139,7 +139,7 @@ def test_floats_are_rounded_to_the_nearest_of_8_bits():
     assert (read(x, [0, 1], size=None).values == 1).all()
 
 
-def test_normalised_images_have_the_neighbours_of_the_plain_ones(images):
+def test_normalized_images_have_the_neighbors_of_the_plain_ones(images):
     x, y = images
     unit = torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255
     result = csg(Pairs((unit - 0.5) / 0.2, y), samples=20)
@@ -315,6 +315,6 @@ def test_token_ids_are_refused_without_an_encoder():
 
     ids, y = torch.randint(0, 9, (12, 4)), torch.arange(12) % 2
     data = DataSet("texts", "tokens", ids, y, ids, y, ("a", "b"))
-    with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenise"):
+    with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenize"):
         read(data)
     assert len(read(data, embed=lambda x: x.float()).codes) == 12

@@ -9,10 +9,19 @@ from hypothesis import strategies as st
 from tstar.difficulty.neighbors import nearest
 from tstar.difficulty.neighbors.device import nearest_on_device
 from tstar.difficulty.neighbors.scores import _by_rows, padded
-from tstar.difficulty.neighbors.sketch import frame_of, principal_directions, sketch
+from tstar.difficulty.neighbors.sketch import (
+    Sketch,
+    frame_of,
+    principal_directions,
+    sketch,
+)
 
 rng = np.random.default_rng(0)
+_MOTIF = rng.normal(128, 40, (30, 3, 16, 16)).repeat(2, axis=2).repeat(2, axis=3)
+_MOTIF = np.clip(_MOTIF.repeat(10, axis=0) + rng.normal(0, 9, (300, 3, 32, 32)), 0, 255)
 SETS = {
+    "pictures": _MOTIF.astype(np.uint8).reshape(300, -1),
+    "pictures, channels last": _MOTIF.astype(np.uint8).transpose(0, 2, 3, 1).reshape(300, -1),
     "noise": rng.integers(0, 256, (400, 300), dtype=np.uint8),
     "black and white": 255 * rng.integers(0, 2, (300, 700), dtype=np.uint8),
     "many ties": rng.integers(0, 2, (300, 80), dtype=np.uint8),
@@ -78,12 +87,28 @@ def test_all_other_rows_can_be_neighbors(helpers):
 def test_rows_that_are_displaced_by_their_slack_are_not_ruled_out():
     """Two points at distance 1, each moved 0.01 away from the other: the threshold must allow for it."""
     made = np.array([[-0.01, 0.0], [1.01, 0.0]], np.float32)
-    score, threshold = _by_rows(made, 0.01, 1.0)
+    score, threshold = _by_rows(Sketch(made, 0.01), 1.0)
     scores = np.empty((1, padded(2)), np.float32)
     score(np.array([0]), scores)
     assert scores[0, 1] <= threshold(0, 1.0)
     assert scores[0, 1] > threshold(0, 0.9)  # and what is ruled out can be
     assert (scores[0, 2:] > 1e30).all()
+
+
+def test_pictures_are_told_from_other_rows():
+    assert frame_of(SETS["pictures"]).picture == (3, 32, 1)
+    assert frame_of(SETS["pictures, channels last"]).picture == (1, 32, 3)
+    assert frame_of(rng.integers(0, 256, (300, 3072), dtype=np.uint8)).picture is None
+    gray = SETS["pictures"][:, :1024]
+    assert frame_of(gray).picture == (1, 32, 1)
+
+
+def test_reduced_pictures_are_projections():
+    frame = frame_of(SETS["pictures"])
+    wide = frame.place(SETS["pictures"]).reshape(300, 3, 16, 2, 16, 2)
+    np.testing.assert_array_equal(
+        frame.reduced(SETS["pictures"]), wide.sum(axis=(3, 5)).reshape(300, -1) / 2
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -93,10 +118,20 @@ def test_sketches_never_exceed_the_true_distance_by_more_than_their_slack(seed, 
     shape = own.normal(size=(6, 200)) * own.exponential(size=(6, 1)) * 40
     data = own.normal(size=(150, 6)) @ shape + own.normal(size=(150, 200)) * own.exponential()
     data = np.clip(data + 128, 0, 255).astype(dtype) if dtype == np.uint8 else data.astype(dtype)
+    check_sketch(data)
+
+
+@pytest.mark.parametrize("name", ["pictures", "pictures, channels last", "black and white"])
+def test_so_do_sketches_of_pictures(name):
+    check_sketch(SETS[name])
+
+
+def check_sketch(data):
     frame = frame_of(data)
-    made = sketch(data, frame, principal_directions(frame.place(data), 32))
+    lengths = (data.astype(np.int64) ** 2).sum(axis=1) if data.dtype == np.uint8 else None
+    made = sketch(data, frame, principal_directions(frame.reduced(data), 32), lengths)
     wide, rows = data.astype(np.float64), made.rows.astype(np.float64)
-    for q in range(0, 150, 15):
+    for q in range(0, len(data), 15):
         true = np.sqrt(((wide - wide[q]) ** 2).sum(axis=1)) * frame.scale
         bound = np.sqrt(((rows - rows[q]) ** 2).sum(axis=1))
         assert (bound <= true + 2 * made.slack + 1e-12).all()

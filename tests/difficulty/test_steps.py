@@ -74,7 +74,7 @@ def test_volume_of_8_bit_pixels_is_that_of_the_unit_interval():
 
 
 def test_expectation_with_volumes_by_hand():
-    # class 0: samples with neighbours (0, 1) and (1, 1), volumes 1 and 4; class 1: one, (1, 0)
+    # class 0: samples with neighbors (0, 1) and (1, 1), volumes 1 and 4; class 1: one, (1, 0)
     codes, owners = np.array([[0, 1], [1, 1], [1, 0]]), np.array([0, 0, 1])
     weights = sample_weights(np.log([1.0, 4.0, 1e300]), owners, 2)
     S = expectation(codes, owners, weights, 2)

@@ -17,10 +17,10 @@ def test_signed_rank_p_by_brute_force(values):
     """All 2ⁿ signs, ties and all."""
     x = np.array(values, dtype=float)
     ranks = stats.rankdata(np.abs(x))
-    centre = ranks.sum() / 2
-    observed = abs(ranks[x > 0].sum() - centre)
+    center = ranks.sum() / 2
+    observed = abs(ranks[x > 0].sum() - center)
     hits = [
-        abs(ranks[np.array(signs)].sum() - centre) >= observed - 1e-9
+        abs(ranks[np.array(signs)].sum() - center) >= observed - 1e-9
         for signs in itertools.product([False, True], repeat=len(x))
     ]
     assert signed_rank_p(x) == pytest.approx(np.mean(hits))

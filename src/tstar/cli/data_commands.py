@@ -95,7 +95,7 @@ def show_data(
         typer.echo(json.dumps(facts, indent=2))
         return
     typer.echo(repr(found))
-    typer.echo(f"training samples a class: {min(counts)} to {max(counts)}")
+    typer.echo(f"training samples per class: {min(counts)} to {max(counts)}")
     typer.echo(f"sha256 {found.checksum()}")
 
 

@@ -8,7 +8,7 @@ from tstar.data.dataset import DataSet
 from tstar.data.joining import join
 from tstar.data.loading import default_root, load, names
 from tstar.data.splits import split
-from tstar.data.tokens import tokenise
+from tstar.data.tokens import tokenize
 
 __all__ = [
     "Augment",
@@ -21,5 +21,5 @@ __all__ = [
     "names",
     "split",
     "standardizer",
-    "tokenise",
+    "tokenize",
 ]

@@ -1,7 +1,7 @@
 """Augmentation of whole batches, driven by a generator of your own, on the batch's device.
 
 Random crop, horizontal flip and rotation of images; jitter, amplitude and shift of signals; nothing
-for vectors, text and tokens. One interpolation does all of an image's changes at once. Standardise first
+for vectors, text and tokens. One interpolation does all of an image's changes at once. Standardize first
 and augment then: what moves in from outside the image is 0, which is then the mean.
 """
 
@@ -84,7 +84,7 @@ def augment_images(
 ) -> Tensor:
     """Crop, flip and rotate N×C×H×W floats, each sample differently; 0 comes in from outside.
 
-    Output pixel p shows the input at R·F·p + t, p counted from the image's centre, with F = diag(±1, 1)
+    Output pixel p shows the input at R·F·p + t, p counted from the image's center, with F = diag(±1, 1)
     the flip, R the rotation by an angle from U(±rotation), t whole pixels from −padding to padding.
     Without rotation every value is copied unchanged; with it, values are interpolated bilinearly.
     """
@@ -136,7 +136,7 @@ def augment_signals(
 ) -> Tensor:
     """Shift, scale and jitter N×C×L floats: x'[l] = a·x[(l + s) mod L] + jitter·n[l].
 
-    a from U(1 ± scale) and s from the whole numbers up to ±shift·L, one a sample; n standard normal.
+    a from U(1 ± scale) and s from the whole numbers up to ±shift·L, one per sample; n standard normal.
     """
     count, channels, length = x.shape
     source = generator.device
@@ -160,7 +160,7 @@ def standardizer(x_train: Any, domain: Domain | None = None) -> Standardizer:
     ``x_train`` is a tensor, or anything that gives slices of one: it is read in parts of bounded size.
     Images and signals are measured over samples and positions. Vectors have one mean and std per
     dimension; text (tf–idf, whose zeros mean something) is left as it is. A channel that does not
-    vary is only centred.
+    vary is only centered.
     """
     if domain == "text":
         return Standardizer(torch.zeros(x_train.shape[1]), torch.ones(x_train.shape[1]))

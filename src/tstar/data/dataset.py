@@ -54,7 +54,7 @@ class DataSet:
     def checksum(self) -> str:
         """SHA-256 over the four arrays (dtype, shape, values) in hexadecimal.
 
-        Names are left out, so that a renamed copy is recognised as the same data.
+        Names are left out, so that a renamed copy is recognized as the same data.
         """
         digest = hashlib.sha256()
         for field in ("x_train", "y_train", "x_test", "y_test"):

@@ -12,10 +12,10 @@ from tstar.errors import require
 
 
 def read_digits(size: int | None) -> DataSet:
-    """uint8, 1×8×8 (grey values 0…16 brought to 0…255); a seeded, stratified fifth is the test part."""
+    """uint8, 1×8×8 (gray values 0…16 brought to 0…255); a seeded, stratified fifth is the test part."""
     bunch = require("sklearn.datasets", "demo").load_digits()
-    grey = np.round(bunch.images * (255 / 16)).astype(np.uint8)
-    x = torch.from_numpy(grey)[:, None]
+    gray = np.round(bunch.images * (255 / 16)).astype(np.uint8)
+    x = torch.from_numpy(gray)[:, None]
     if size is not None:
         x = area_resize(x, size)
     y = torch.from_numpy(bunch.target.astype(np.int64))

@@ -32,7 +32,7 @@ def find(root: Path) -> Path | None:
 
 
 def read_fashion(root: Path, size: int | None, download: bool) -> DataSet:
-    """60,000 / 10,000 grey images of 28×28."""
+    """60,000 / 10,000 gray images of 28×28."""
     folder = find(root)
     if folder is None and download:
         require("torchvision.datasets", "vision").FashionMNIST(str(root), download=True)

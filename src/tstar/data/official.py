@@ -63,7 +63,7 @@ def read_cub(root: Path, size: int | None, download: bool) -> DataSet:
 
 
 def read_isic(root: Path, size: int | None, download: bool) -> DataSet:
-    """ISIC 2019's labelled part, eight diagnoses; a seeded, stratified fifth of it is the test part.
+    """ISIC 2019's labeled part, eight diagnoses; a seeded, stratified fifth of it is the test part.
 
     The challenge's own test part has a class that no training image has, and its labels came later.
     Several images of one lesion may lie on both sides of this split.

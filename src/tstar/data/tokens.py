@@ -17,7 +17,7 @@ LIMIT = (
 )
 
 
-def tokenise(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
+def tokenize(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
     """``data`` with its texts as token ids of the model ``source`` (a folder, or a name of the hub).
 
     x becomes N×L int64, L the longest text's number of tokens, but at most ``limit``: longer texts
@@ -28,7 +28,7 @@ def tokenise(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
     whole("limit", limit, least=1)
     if data.texts is None:
         raise TstarError(
-            f"{data.name} must hold texts to be tokenised, but has {data.domain} samples only; "
+            f"{data.name} must hold texts to be tokenized, but has {data.domain} samples only; "
             "read it from CSV files of text."
         )
     tokenizer, padding = _tokenizer(source)

@@ -50,7 +50,7 @@ def _check_samples(data: DataSet, part: str) -> None:
         )
     if y.ndim != 1 or y.dtype != torch.int64:
         raise TstarError(
-            f"y_{part} of {data.name} must be one int64 label a sample, but got "
+            f"y_{part} of {data.name} must be one int64 label per sample, but got "
             f"{tuple(y.shape)} of {y.dtype}."
         )
     if len(x) != len(y):
@@ -76,7 +76,7 @@ def _check_texts(data: DataSet) -> None:
     counts = [len(part) for part in data.texts]
     if counts != [len(data.x_train), len(data.x_test)]:
         raise TstarError(
-            f"texts of {data.name} must be one string a sample of the two parts, but got {counts} "
+            f"texts of {data.name} must be one string per sample of the two parts, but got {counts} "
             f"texts for {[len(data.x_train), len(data.x_test)]} samples."
         )
 

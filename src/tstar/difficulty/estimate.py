@@ -1,8 +1,8 @@
 """``tstar.csg``: the steps in order.
 
-The protocol (250 samples a class, 5 neighbours, Euclidean distance, pixels in [0, 1], images at
+The protocol (250 samples per class, 5 neighbors, Euclidean distance, pixels in [0, 1], images at
 32×32) was found by measuring: the paper says neither size nor numbers, and with these csg comes
-within 0.17 of the printed ln(csg) on seven of its data sets; with 3 neighbours it does not.
+within 0.17 of the printed ln(csg) on seven of its data sets; with 3 neighbors it does not.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def csg(
             Data are read once; what is kept is N·size²·3 bytes for images. Code of yours (a ``Dataset``
             with random transforms) runs in a process of its own, seeded by ``seed``.
         labels: one hashable value per sample; or the name of the label column; not for paths.
-        samples: m, the most samples of a class whose neighbours are looked at.
+        samples: m, the most samples of a class whose neighbors are looked at.
         neighbors: k.
         seed: of the draw, which depends on it and on sample positions only.
         size: images are brought to size×size by area averaging; ``None`` leaves them as they are.
@@ -157,7 +157,7 @@ def _measure(
 def _neighbors(
     matrix: Matrix, queries: NDArray[np.int64], k: int, distance: str
 ) -> NDArray[np.int64]:
-    with progress("neighbours", len(queries)) as tick:
+    with progress("neighbors", len(queries)) as tick:
         if distance == "cosine":
             return nearest(_unit_length(matrix.values), queries, k, tick=tick)
         if matrix.on_device is not None:

@@ -1,4 +1,4 @@
-"""Step 1 and 2: how often the neighbours of one class belong to another."""
+"""Step 1 and 2: how often the neighbors of one class belong to another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def sample_weights(
 ) -> NDArray[np.float64]:
     """1/V of each drawn sample, relative to the largest of its class.
 
-    A row of S is normalised in the end, so a factor common to a class does not matter: taking out
+    A row of S is normalized in the end, so a factor common to a class does not matter: taking out
     its largest 1/V keeps every weight in [0, 1] and one of them at exactly 1.
     """
     least = np.full(num_classes, np.inf)
@@ -30,10 +30,10 @@ def expectation(
 ) -> NDArray[np.float64]:
     """S (K×K), rows summing to one: S_ij = E over samples of class i of p(class j | sample).
 
-    p(j | x) is the share of class j among the k neighbours of x, divided by the box volume V(x).
+    p(j | x) is the share of class j among the k neighbors of x, divided by the box volume V(x).
 
     Args:
-        neighbor_codes: (Q, k) the class of each neighbour.
+        neighbor_codes: (Q, k) the class of each neighbor.
         owners: (Q,) the class of each sample.
         weights: (Q,) 1/V up to a factor for each class (:func:`sample_weights`), times how often
             the sample counts.

@@ -12,7 +12,7 @@ from tstar.difficulty.similarity import similarity
 
 COVERAGE = 0.95
 _RESAMPLES = 200
-_MANY_CLASSES, _FEW_RESAMPLES = 256, 50  # where the spectra would take longer than the neighbours
+_MANY_CLASSES, _FEW_RESAMPLES = 256, 50  # where the spectra would take longer than the neighbors
 
 
 def bootstrap(
@@ -26,7 +26,7 @@ def bootstrap(
     """A 95 % interval around ``value`` from resampling each class's drawn samples.
 
     Resampling makes rows of S noisier and so lowers csg a little; what is used is the spread of the
-    resampled values around their own mean, moved to ``value``. No neighbour is searched again.
+    resampled values around their own mean, moved to ``value``. No neighbor is searched again.
     """
     rng = np.random.default_rng((seed, 0xB007))
     sizes = np.bincount(owners, minlength=num_classes)

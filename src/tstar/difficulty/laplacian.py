@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def laplacian(W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """L = D − W, the unnormalised Laplacian, D_ii = Σ_{j≠i} W_ij; a class's weight to itself cancels.
+    """L = D − W, the unnormalized Laplacian, D_ii = Σ_{j≠i} W_ij; a class's weight to itself cancels.
 
     Args:
         W: (..., K, K) symmetric similarities.

@@ -24,7 +24,7 @@ LARGEST = 1e100  # squares of larger numbers leave float64's range
 _BLOCK = 512
 _TOKENS = (
     "Samples must be numbers whose distance means something, but {} token ids; pass the data set before "
-    "tokenise(), embed= with a text encoder, or floats if they are quantities."
+    "tokenize(), embed= with a text encoder, or floats if they are quantities."
 )
 
 

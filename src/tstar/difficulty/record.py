@@ -18,7 +18,7 @@ _FEW = 5.0  # fewer deciding samples than this make a row of S an accident
 
 @dataclass(frozen=True)
 class Pair:
-    """Two classes and how alike their neighbourhoods are, from 0 to 1."""
+    """Two classes and how alike their neighborhoods are, from 0 to 1."""
 
     a: Hashable
     b: Hashable
@@ -38,7 +38,7 @@ class Csg:
         value: csg of the one draw of ``seed``.
         interval: 95 %: from a bootstrap of the drawn samples; with several draws, where single draws fall.
         draws: the value of every draw; the first is ``value``.
-        expectation: S (K×K): the share of class j among the neighbours of class i; rows sum to one.
+        expectation: S (K×K): the share of class j among the neighbors of class i; rows sum to one.
         similarity: W (K×K): 1 − BrayCurtis of the rows of S.
         spectrum: (K,) eigenvalues of the Laplacian of W, ascending.
         classes: the K classes, sorted where they sort.
@@ -72,7 +72,7 @@ class Csg:
 
     @property
     def regime(self) -> str:
-        """``"floored"`` (every box at its floor: the neighbours' classes alone count), ``"volumes"``, ``"mixed"``."""
+        """``"floored"`` (every box at its floor: the neighbors' classes alone count), ``"volumes"``, ``"mixed"``."""
         return "floored" if self.floored == 1 else "mixed" if self.floored > 0 else "volumes"
 
     def hardest_pairs(self, n: int = 10) -> list[Pair]:
@@ -107,7 +107,7 @@ class Csg:
         lines = [
             f"csg = {self.value:.4g}   (95 %: {low:.4g}–{high:.4g}, {over})",
             f"  {self.num_classes} classes, {self.num_samples} samples; {used} of each class drawn "
-            f"with seed {self.seed}, {self.neighbors} neighbours, {self.distance}",
+            f"with seed {self.seed}, {self.neighbors} neighbors, {self.distance}",
             f"  regime: {self._regime_text()}",
         ]
         lines += [f"  note: {note}" for note in self.notes]
@@ -121,7 +121,7 @@ class Csg:
 
     def _regime_text(self) -> str:
         text = {
-            "floored": "floored (the box volumes are all at their floor; the neighbours' classes alone count)",
+            "floored": "floored (the box volumes are all at their floor; the neighbors' classes alone count)",
             "volumes": "box volumes used",
             "mixed": f"mixed ({self.floored:.0%} of the box volumes are at their floor)",
         }[self.regime]

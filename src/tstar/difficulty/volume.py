@@ -1,4 +1,4 @@
-"""The Parzen box around a sample and its neighbours, in logarithms."""
+"""The Parzen box around a sample and its neighbors, in logarithms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def log_volumes(
     Args:
         data: (N, D).
         queries: (Q,) positions of the samples.
-        neighbors: (Q, k) positions of their neighbours.
+        neighbors: (Q, k) positions of their neighbors.
         scale: by which data are multiplied first (1/255 for 8-bit pixels).
     """
     dimensions = data.shape[1]
@@ -53,7 +53,7 @@ def _reach(
         for column in neighbors.T:
             np.maximum(reach, np.abs(data[column] - here), out=reach)
         return reach
-    low, high = here.copy(), here.copy()  # of the box that holds the sample and its neighbours
+    low, high = here.copy(), here.copy()  # of the box that holds the sample and its neighbors
     for column in neighbors.T:
         rows = data[column]
         np.minimum(low, rows, out=low)

@@ -299,14 +299,14 @@ def draw(
 def inputs_for(spec: Spec, data: DataSet, root: str | None) -> DataSet:
     """The data as the spec's model takes them: texts as token ids for a transformer, else unchanged."""
     source = model_source(spec.model, root)
-    return data if source is None or data.domain != "text" else _tokenised(data, source)
+    return data if source is None or data.domain != "text" else _tokenized(data, source)
 
 
 @lru_cache(maxsize=2)
-def _tokenised(data: DataSet, source: str) -> DataSet:
-    from tstar.data import tokenise
+def _tokenized(data: DataSet, source: str) -> DataSet:
+    from tstar.data import tokenize
 
-    return tokenise(data, source)
+    return tokenize(data, source)
 
 
 def model_source(model: str, root: str | None) -> str | None:

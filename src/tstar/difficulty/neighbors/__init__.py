@@ -1,4 +1,4 @@
-"""The exact k nearest neighbours: prune with provable bounds, then rank with exact distances."""
+"""The exact k nearest neighbors: prune with provable bounds, then rank with exact distances."""
 
 from tstar.difficulty.neighbors.search import nearest
 

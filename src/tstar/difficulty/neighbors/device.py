@@ -1,4 +1,4 @@
-"""The same neighbours on a GPU: 8-bit data by products that are exact whatever the precision setting."""
+"""The same neighbors on a GPU: 8-bit data by products that are exact whatever the precision setting."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Squared distances that rank: exact integers for 8-bit data, a fixed order of float64 sums else.
 
 Nothing here depends on the block size, on the number of threads or on the library behind a matrix
-product, and every route of the search ends here. So all of them find the same neighbours.
+product, and every route of the search ends here. So all of them find the same neighbors.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 256  # 256 · 255² < 2²⁴: a float32 sum of that many 8-bit products is exact in any order
-_ROWS = 32  # gathered at a time: they stay in the cache, and BLAS starts no threads for so few
+_FLOATS = 256  # rows of floats measured at a time
+_ROWS = 64  # gathered at a time: they stay in the cache, and BLAS starts no threads for so few
 
 
 class Exact:
-    """Squared Euclidean distances between rows of one matrix; one copy a thread."""
+    """Squared Euclidean distances between rows of one matrix; one copy per thread."""
 
     def __init__(self, data: NDArray[np.generic], squares: NDArray[np.int64] | None = None) -> None:
         self.data = data
@@ -26,11 +27,11 @@ class Exact:
             self._chunks = -(-data.shape[1] // CHUNK)
             self._bytes = np.empty((_ROWS, data.shape[1]), np.uint8)
             self._floats = np.zeros((_ROWS, self._chunks * CHUNK), np.float32)
-            self._squares = self._all_squares() if squares is None else squares
+            self.squares = self._lengths() if squares is None else squares
 
     def copy(self) -> Exact:
         """Another one with its own working memory, for another thread."""
-        return Exact(self.data, self._squares if self.whole else None)
+        return Exact(self.data, self.squares if self.whole else None)
 
     def from_query(self, query: int) -> Callable[[NDArray[np.int64]], NDArray[np.generic]]:
         """The function rows ↦ ‖x_r − x_query‖²: int64 for 8-bit data, float64 otherwise."""
@@ -48,7 +49,7 @@ class Exact:
             x = self._load(rows[start : start + _ROWS])
             chunks = np.matmul(x.transpose(1, 0, 2), q)[:, :, 0]
             dots[start : start + _ROWS] = chunks.sum(axis=0, dtype=np.int64)
-        squares: NDArray[np.int64] = self._squares[rows] + self._squares[query] - 2 * dots
+        squares: NDArray[np.int64] = self.squares[rows] + self.squares[query] - 2 * dots
         return squares
 
     def _load(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -58,7 +59,7 @@ class Exact:
         self._floats[:n, : self.data.shape[1]] = self._bytes[:n]
         return self._floats[:n].reshape(n, self._chunks, CHUNK)
 
-    def _all_squares(self) -> NDArray[np.int64]:
+    def _lengths(self) -> NDArray[np.int64]:
         squares = np.empty(len(self.data), np.int64)
         for start in range(0, len(self.data), _ROWS):
             x = self._load(np.arange(start, min(start + _ROWS, len(self.data))))
@@ -68,10 +69,13 @@ class Exact:
         return squares
 
     def _floating(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
-        difference = self.data[rows].astype(np.float64)
-        difference -= self.data[query].astype(np.float64)
-        difference *= difference
-        return halving_sum(difference)
+        q, squares = self.data[query].astype(np.float64), np.empty(len(rows))
+        for start in range(0, len(rows), _FLOATS):
+            difference = self.data[rows[start : start + _FLOATS]].astype(np.float64)
+            difference -= q
+            difference *= difference
+            squares[start : start + _FLOATS] = halving_sum(difference)
+        return squares
 
 
 def halving_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -85,9 +89,6 @@ def halving_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-def rank(
-    squares: NDArray[np.generic], rows: NDArray[np.int64], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.generic]]:
-    """The k nearest rows, ties broken by position, and their squared distances."""
-    order = np.lexsort((rows, squares))[:k]
-    return rows[order], squares[order]
+def rank(squares: NDArray[np.generic], rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The k nearest rows, ties broken by position."""
+    return rows[np.lexsort((rows, squares))[:k]]

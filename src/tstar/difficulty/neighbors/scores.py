@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tstar.difficulty.neighbors.plan import Plan
-from tstar.difficulty.neighbors.sketch import F32, UNIT, sketch, squared_lengths
+from tstar.difficulty.neighbors.sketch import F32, UNIT, Sketch, sketch, squared_lengths
 
 GROUP = 16  # lower bounds are first looked at through the minimum of so many
 _TILE = 1024  # rows of whole vectors converted at a time
@@ -17,24 +18,26 @@ _FAR = np.float32(1e37)  # the score of a row that only fills up the last group
 
 # (queries' positions, out (Q, padded N)) → fills out with s = ‖x‖² − 2x·q, approximately
 Score = Callable[[NDArray[np.int64], F32], None]
-# (query's position, d²) → the largest score that a row at squared distance ≤ d² can have
-Threshold = Callable[[int, float], float]
+# (queries' positions, d²) → the largest score that a row at squared distance ≤ d² can have
+Threshold = Callable[[Any, Any], NDArray[np.float64]]
 
 
 def padded(rows: int) -> int:
     return -(-rows // GROUP) * GROUP
 
 
-def scores(data: NDArray[np.generic], plan: Plan) -> tuple[Score, Threshold]:
+def lower_bounds(
+    data: NDArray[np.generic], plan: Plan, lengths: NDArray[np.int64] | None = None
+) -> tuple[Score, Threshold]:
     """The scoring function of a plan, and the threshold that makes pruning with it safe."""
-    if plan.directions is not None:
-        made = sketch(data, plan.frame, plan.directions)
-        return _by_rows(made.rows, made.slack, plan.frame.scale)
-    return _by_tiles(data, plan)
+    if plan.directions is None:
+        return _by_tiles(data, plan)
+    return _by_rows(sketch(data, plan.frame, plan.directions, lengths), plan.frame.scale)
 
 
-def _by_rows(rows: F32, slack: float, scale: float) -> tuple[Score, Threshold]:
+def _by_rows(made: Sketch, scale: float) -> tuple[Score, Threshold]:
     """Scores of sketches that are all in memory: one product."""
+    rows = made.rows
     N, width = rows.shape
     squares = _squares(rows, whole=False)
     right = np.zeros((padded(N), width + 1), np.float32)  # (x, ‖x‖²)·(−2q, 1) = ‖x‖² − 2x·q
@@ -48,7 +51,7 @@ def _by_rows(rows: F32, slack: float, scale: float) -> tuple[Score, Threshold]:
         left[:, width] = 1
         np.matmul(left, right.T, out=out)
 
-    return score, _threshold(squares, width + 1, slack, scale)
+    return score, _threshold(squares, width + 1, made.slack, scale)
 
 
 def _by_tiles(data: NDArray[np.generic], plan: Plan) -> tuple[Score, Threshold]:
@@ -118,12 +121,15 @@ def _threshold(squares: NDArray[np.float64], width: int, slack: float, scale: fl
     longest = float(np.sqrt(squares.max()))
     g = (width + 4) * UNIT * 1.01
 
-    def threshold(query: int, squared_distance: float) -> float:
-        length = float(np.sqrt(squares[query]))
-        reach = float(np.sqrt(squared_distance)) * scale * (1 + 1e-9) + 2 * slack
+    def threshold(queries: Any, squared_distances: Any) -> NDArray[np.float64]:
+        length = np.sqrt(squares[queries])
+        reach = np.sqrt(squared_distances) * scale * (1 + 1e-9) + 2 * slack
         # only rows with ‖x‖ ≤ ‖q‖ + reach can be that near, so no longer ones need be allowed for
-        x = min(longest, length + reach)
-        return reach**2 - length**2 * (1 - 1e-9) + g * (2 * x * length + x * x) + _DUST
+        x = np.minimum(longest, length + reach)
+        most: NDArray[np.float64] = (
+            reach**2 - length**2 * (1 - 1e-9) + g * (2 * x * length + x * x) + _DUST
+        )
+        return most
 
     return threshold
 

@@ -1,8 +1,8 @@
-"""The k nearest neighbours of some rows among all rows, exactly.
+"""The k nearest neighbors of some rows among all rows, exactly.
 
 For a block of queries: lower bounds of all distances by one matrix product (:mod:`.scores`); the few
-rows with the smallest bounds are measured exactly, which gives a distance that the k-th neighbour
-cannot exceed; every row whose bound does not exceed it is measured as well (:mod:`.exact`). What the
+rows with the smallest bounds are measured exactly, which gives a distance that the k-th neighbor
+cannot exceed; every row whose bounds do not exceed it is measured (:mod:`.exact`). What the
 bounds rule out is provably farther away, so the answer is that of a full search.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,13 +18,12 @@ from numpy.typing import NDArray
 
 from tstar.difficulty.neighbors.exact import Exact, rank
 from tstar.difficulty.neighbors.plan import make_plan
-from tstar.difficulty.neighbors.scores import GROUP, Threshold, padded, scores
+from tstar.difficulty.neighbors.scores import GROUP, Threshold, lower_bounds, padded
 from tstar.difficulty.neighbors.sketch import F32
 
 _MEMORY = 64 << 20  # bytes of lower bounds held at a time ...
 _LEAST = 64  # ... but never fewer queries than this, which would starve the matrix product
-_STEP = 256  # rows measured before the limit is looked at again
-_MARGIN = 10  # rows measured besides the k neighbours and the sample itself, to find the reach
+_MARGIN = 10  # rows measured besides the k neighbors and the sample itself, to find the reach
 
 
 def nearest(
@@ -38,7 +38,7 @@ def nearest(
 ) -> NDArray[np.int64]:
     """(Q, k) positions of the nearest rows, nearest first, ties broken by position.
 
-    The query itself is never among its neighbours; a duplicate of it is.
+    The query itself is never among its neighbors; a duplicate of it is.
 
     Args:
         data: (N, D) uint8, float32 or float64, with k < N.
@@ -48,89 +48,76 @@ def nearest(
         route: ``"sketch"``, ``"whole"`` or ``"int8"`` in place of the fastest; all agree to the bit.
         tick: called with the number of queries done.
     """
-    score, threshold = scores(data, make_plan(data, len(queries), k, route))
+    measure = Exact(data)
+    lengths = measure.squares if measure.whole else None
+    score, threshold = lower_bounds(data, make_plan(data, len(queries), k, route), lengths)
     columns = padded(len(data))
     block = min(block or max(_LEAST, _MEMORY // (4 * columns)), len(queries))
-    bounds = np.empty((block, columns), np.float32)
+    scores = np.empty((block, columns), np.float32)
     found = np.empty((len(queries), k), np.int64)
     threads = threads or _torch_threads()
 
-    measure = Exact(data)
-
-    def refine(rows: range, start: int, least: F32) -> None:
-        exact = measure.copy()
-        for row in rows:
-            query = int(queries[start + row])
-            found[start + row] = _refine(
-                exact, query, k, threshold, bounds[row].reshape(GROUP, -1), least[row]
-            )
+    def refine(part: slice, start: int) -> None:
+        mine = slice(start + part.start, start + part.stop)
+        if part.start < part.stop:
+            found[mine] = _refine(measure.copy(), queries[mine], k, threshold, scores[part])
 
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(queries), block):
             size = min(block, len(queries) - start)
-            score(queries[start : start + size], bounds[:size])
-            least = np.concatenate(
-                list(pool.map(lambda part: _group_minima(bounds[part]), _split(size, threads)))
-            )
-            parts = [range(size)[i::threads] for i in range(threads)]
-            list(pool.map(refine, parts, [start] * len(parts), [least] * len(parts)))
+            score(queries[start : start + size], scores[:size])
+            list(pool.map(partial(refine, start=start), _split(size, threads)))
             tick(size)
     return found
 
 
 def _refine(
-    exact: Exact, query: int, k: int, threshold: Threshold, bounds: F32, least: F32
+    exact: Exact, queries: NDArray[np.int64], k: int, threshold: Threshold, scores: F32
 ) -> NDArray[np.int64]:
-    """One query: measure rows in the order of their bounds until the bounds rule out the rest.
+    """(Q, k): the nearest rows of some queries, from the lower bounds of all rows.
 
-    Args:
-        bounds: (GROUP, G); column g holds the rows g, g + G, g + 2G, …
-        least: (G,) the minimum of each column.
+    Rows are looked at through groups: column g of ``scores`` holds the rows g, g + G, g + 2G, …
     """
-    first = min(k + 1 + _MARGIN, len(least))
-    level = np.partition(least, first - 1)[first - 1]
-    rows, _ = _below(bounds, least, level, query, len(exact.data))
-    if len(rows) < k:  # so few groups that they do not hold k rows: look at every row
-        level = np.float32(np.inf)
-        rows, _ = _below(bounds, least, level, query, len(exact.data))
-    measure = exact.from_query(query)
-    near, squares = rank(measure(rows), rows, k)
-    limit = _up(threshold(query, float(squares[-1])))
-    rows, at = _below(bounds, least, limit, query, len(exact.data))
-    rest = np.flatnonzero(at > level)
-    order = rest[np.argsort(at[rest])]
-    for start in range(0, len(order), _STEP):
-        some = order[start : start + _STEP]
-        some = some[at[some] <= limit]
-        if len(some) == 0:
-            break
-        more = np.concatenate([near, rows[some]])
-        near, squares = rank(np.concatenate([squares, measure(rows[some])]), more, k)
-        limit = _up(threshold(query, float(squares[-1])))
-    return near
+    scores = scores.reshape(len(scores), GROUP, -1)
+    least = scores.min(axis=1)
+    groups = min(k + 1 + _MARGIN, least.shape[1])
+    level = np.partition(least, groups - 1, axis=1)[:, groups - 1]
+    rows = _below(scores, least, level, queries, len(exact.data))
+    for few in [i for i, mine in enumerate(rows) if len(mine) < k]:  # tiny groups: look at all rows
+        rows[few] = np.delete(np.arange(len(exact.data)), queries[few])
+    # A squared distance that the k-th neighbor cannot exceed: that of the k-th of these.
+    reach = np.array(
+        [
+            np.partition(exact.from_query(int(query))(mine), k - 1)[k - 1]
+            for query, mine in zip(queries, rows, strict=True)
+        ]
+    )
+    limit = _up(threshold(queries, reach))
+    rows = _below(scores, least, limit, queries, len(exact.data))
+    return np.stack(
+        [
+            rank(exact.from_query(int(query))(mine), mine, k)
+            for query, mine in zip(queries, rows, strict=True)
+        ]
+    )
 
 
-def _up(limit: float) -> np.float32:
-    """The next float32 above a limit, so that rounding it rules nothing out."""
-    above: np.float32 = np.nextafter(np.float32(limit), np.float32(np.inf))
+def _up(limits: NDArray[np.float64]) -> F32:
+    """The next float32 above each limit, so that rounding it rules nothing out."""
+    above: F32 = np.nextafter(np.float32(limits), np.float32(np.inf))
     return above
 
 
 def _below(
-    bounds: F32, least: F32, level: np.float32, query: int, rows: int
-) -> tuple[NDArray[np.int64], F32]:
-    """Positions whose bound is at most ``level``, without the query itself and the filling."""
-    groups = np.flatnonzero(least <= level)
-    some = bounds[:, groups]
-    within, column = np.nonzero(some <= level)
-    positions = within * len(least) + groups[column]
-    keep = (positions != query) & (positions < rows)
-    return positions[keep], some[within[keep], column[keep]]
-
-
-def _group_minima(bounds: F32) -> F32:
-    low: F32 = bounds.reshape(len(bounds), GROUP, bounds.shape[1] // GROUP).min(axis=1)
-    return low
+    scores: F32, least: F32, level: F32, queries: NDArray[np.int64], rows: int
+) -> list[NDArray[np.int64]]:
+    """For each query the rows whose score is at most its level, without itself and the filling."""
+    query, group = np.nonzero(least <= level[:, None])
+    pair, within = np.nonzero(scores[query, :, group] <= level[query, None])
+    who, positions = query[pair], within * least.shape[1] + group[pair]
+    keep = (positions != queries[who]) & (positions < rows)
+    ends = np.searchsorted(who[keep], np.arange(1, len(queries)))
+    return np.split(positions[keep], ends)
 
 
 def _split(size: int, parts: int) -> list[slice]:
