@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tstar
-from tstar.cli import demo_commands  # noqa: F401  (registers recommend)
+from tstar.cli import use_commands  # noqa: F401  (registers recommend)
 from tstar.cli.app import app
 from tstar.cli.difficulty_commands import _temperatures
 from tstar.errors import TstarError

@@ -73,7 +73,7 @@ def test_ids_reach_the_model_unchanged(
     tokens = tokenize(data, str(write_model(tmp_path / "model")))
     parts = make_parts(tokens, Config(val_fraction=0), seed=0)
     generator = torch.Generator().manual_seed(0)
-    for batch in (parts.distorted(parts.x, generator), parts.ready(parts.x)):
+    for batch in (parts.distorted(parts.x[:], generator), parts.ready(parts.x[:])):
         assert batch.dtype == torch.int64
         assert torch.equal(batch, tokens.x_train)
     assert torch.equal(Augment("tokens")(tokens.x_train, generator), tokens.x_train)
