@@ -335,7 +335,7 @@ class MultiLabel(nn.Sequential):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nn.ReLU(), "must have parameters"),
+        (lambda: nn.ReLU(), "no parameters"),
         (lambda: 3, "must be a torch.nn.Module"),
         (lambda: nn.Sequential(nn.Linear(6, 1)), "single logit"),
         (lambda: MultiLabel(nn.Linear(6, 3)), "multi-label"),

@@ -42,9 +42,7 @@ def fold(
 
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
     if target.exists() and not force:
-        raise TstarError(
-            f"The output must not exist yet, got {target}; pass --force to overwrite it."
-        )
+        raise TstarError(f"{target} exists already; pass --force to overwrite it.")
     saved, metadata = _load(checkpoint)
     state = find_state_dict(saved, key)
     plain = fold_state_dict(state, eps=eps, allow_bias=allow_bias)
@@ -76,7 +74,7 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     import torch
 
     if not path.is_file():
-        raise TstarError(f"The checkpoint must be a file, got {str(path)!r}.")
+        raise TstarError(f"No checkpoint found at {str(path)!r}.")
     if path.suffix == ".safetensors":
         safetensors = require("safetensors", "transformers")
         try:

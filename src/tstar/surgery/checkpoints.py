@@ -37,8 +37,8 @@ def fold_state_dict(
     prefixes = tempered_prefixes(state)
     if not prefixes:
         raise TstarError(
-            "The checkpoint must hold a tempered head (keys that end in 'temperature' and 'layer.weight'), got "
-            "none; it may be folded already."
+            "No tempered head found in the checkpoint (keys that end in 'temperature' and 'layer.weight'); it may be "
+            "folded already."
         )
     plain: State = {}
     done: set[str] = set()

@@ -128,7 +128,7 @@ def _record(path: str, layer: nn.Module, passed: tuple[str, ...] = ()) -> Head:
 
 def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) -> list[Head]:
     if next(model.parameters(), None) is None:
-        raise TstarError("The model must have parameters, got one without any.")
+        raise TstarError("The model has no parameters.")
     tempered = tempered_heads(model)
     if tempered:
         return [_record(f"{path}.layer".lstrip("."), head.layer) for path, head in tempered.items()]

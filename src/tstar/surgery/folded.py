@@ -70,12 +70,12 @@ def _biases(folder: Path) -> dict[str, Tensor]:
     biases: dict[str, Tensor] = {}
     for name in sorted(names):
         if not (folder / name).is_file():
-            raise TstarError(f"folder must hold {name}, got none in {str(folder)!r}.")
+            raise TstarError(f"No {name} found in {str(folder)!r}.")
         with safetensors.safe_open(folder / name, framework="pt") as file:
             keys = list(file.keys())
             if any(key.endswith(".temperature") for key in keys):
                 raise TstarError(
-                    f"folder must hold a folded model, got a tempered one in {str(folder)!r}; fold it with "
+                    f"{str(folder)!r} holds a tempered model, not a folded one; fold it with "
                     "tstar.fold before save_pretrained, or its file with the command 'tstar fold'."
                 )
             biases |= {key: file.get_tensor(key) for key in keys if key.endswith(".bias")}

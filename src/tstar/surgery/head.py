@@ -146,7 +146,7 @@ class TemperedHead(nn.Module):
             )
         if hasattr(self.layer, "base_layer"):  # PEFT: what is added to W·h would be left as it is
             raise TstarError(
-                "The output layer must be plain to fold, got one with an adapter; call merge_and_unload() first."
+                "An output layer with an adapter cannot be folded; call merge_and_unload() first."
             )
         check_layer(self.layer)
         check_numbers(path, self)
@@ -156,8 +156,8 @@ class TemperedHead(nn.Module):
         new_weight, new_bias = fold_affine(weight, bias, scale, shift, self.temperature)
         if bias is None and shift is not None and not allow_bias:
             raise TstarError(
-                "The output layer must have a bias to absorb the norm's shift, got one without; pass "
-                "allow_bias=True to add one (one new key in the state dict)."
+                "The output layer has no bias to absorb the norm's shift; pass allow_bias=True to add one (one new "
+                "key in the state dict)."
             )
         with torch.no_grad():
             weight.copy_(new_weight)

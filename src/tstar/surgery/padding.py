@@ -41,9 +41,7 @@ def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
             DDP), that holds the (B, L) mask.
     """
     if not tempered_heads(model):
-        raise TstarError(
-            "The model must have a tempered head, got one without; call tstar.temper first."
-        )
+        raise TstarError("The model has no tempered head; call tstar.temper first.")
     names = inspect.signature(model.forward).parameters
     if keyword not in names and not any(p.kind is p.VAR_KEYWORD for p in names.values()):
         raise TstarError(

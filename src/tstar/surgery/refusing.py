@@ -26,7 +26,7 @@ def refuse_wrapper(model: nn.Module) -> None:
         raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
     if any(isinstance(p, nn.UninitializedParameter) for p in model.parameters()):
         raise TstarError(
-            "The model must be initialized, got one with lazy layers; run one batch through it first."
+            "The model has lazy layers that are not initialized; run one batch through it first."
         )
     kind = type(model).__name__
     why = ""

@@ -126,8 +126,8 @@ def param_groups(
     for path, tempered in tempered_heads(model).items():
         if float(tempered.temperature) != 1.0:
             raise TstarError(
-                f"The logits must not be divided by T already, got a tempered head at {path!r} with "
-                f"T = {float(tempered.temperature):g}: temper with T = 1, or use plain groups."
+                f"The logits are divided by T = {float(tempered.temperature):g} already, at {path!r}: temper with T = 1, or "
+                "use plain groups."
             )
     if head is None:
         head = getattr(temperature, "head", None)

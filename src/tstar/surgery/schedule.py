@@ -127,9 +127,7 @@ class Schedule:
             m for m in model.modules() if callable(getattr(m, "set_temperature", None))
         ]
         if not heads:
-            raise TstarError(
-                "The model must have a tempered head for a schedule to drive, got none; call tstar.temper first."
-            )
+            raise TstarError("The model has no tempered head; call tstar.temper first.")
         self._heads = heads
         for head in heads:
             head.scheduled = True  # so that a checkpoint's T is no surprise

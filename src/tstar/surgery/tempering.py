@@ -155,7 +155,7 @@ def _refuse_tempered(model: nn.Module) -> None:
     present = tempered_heads(model)
     if present:
         raise TstarError(
-            f"The model must not be tempered yet, got one with a tempered head at {next(iter(present))!r}; "
+            f"The model is already tempered, at {next(iter(present))!r}; "
             "use its set_temperature(T) to change T, or tstar.untemper(model) first."
         )
 
@@ -233,7 +233,7 @@ def _copy(model: nn.Module) -> nn.Module:
         return copy.deepcopy(model)
     except Exception as error:
         raise TstarError(
-            f"The model must be copyable (copy.deepcopy raised {type(error).__name__}: {error}); pass inplace=True."
+            f"The model cannot be copied (copy.deepcopy raised {type(error).__name__}: {error}); pass inplace=True."
         ) from error
 
 
@@ -253,9 +253,7 @@ def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
 def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
     model = unwrap(model)
     if not tempered_heads(model):
-        raise TstarError(
-            "The model must have a tempered head, got one without; call tstar.temper first."
-        )
+        raise TstarError("The model has no tempered head; call tstar.temper first.")
     if not inplace:
         model = _copy(model)
     working = working_heads(model)

@@ -65,9 +65,7 @@ class Watch:
     def _heads(self) -> dict[str, TemperedHead]:
         heads = working_heads(self._model)
         if not heads:
-            raise TstarError(
-                "The model must have a tempered head to be watched; call tstar.temper first."
-            )
+            raise TstarError("The model has no tempered head; call tstar.temper first.")
         return heads
 
     def __call__(self) -> tuple[Sight, ...]:
