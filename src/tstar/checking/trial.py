@@ -153,8 +153,8 @@ def check(
     Args:
         make_model: makes a fresh model; called under a seed for each training, so that all
             temperatures of a seed start from the same weights.
-        data: a :class:`tstar.data.DataSet`, a data set's name or path, a torch ``Dataset`` of (sample,
-            label) pairs, or a pair (samples, labels) of arrays.
+        data: in any form that :func:`tstar.csg` takes: a name or path, arrays, a ``Dataset``, a
+            ``DataLoader``, ``{"train": …, "test": …}``. Of large data sets 20,000 samples are read.
         temperatures: the grid; by default (1 and) the formula's T times ¼, ½, 1, 2, 4.
         budget: seconds for the whole check; sets the number of steps of each training.
         seeds: trainings for each temperature.

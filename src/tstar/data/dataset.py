@@ -13,6 +13,7 @@ from torch import Tensor
 from tstar.data.splits import stratified
 from tstar.data.validation import DOMAINS, Domain, check
 from tstar.errors import TstarError, unknown
+from tstar.numbers import whole
 
 Texts = tuple[tuple[str, ...], tuple[str, ...]]
 assert set(DOMAINS) == set(get_args(Domain))
@@ -139,6 +140,7 @@ def _texts(texts: Texts | None, train: Tensor, test: Tensor) -> Texts | None:
 def _draw(labels: Tensor, count: int | None, seed: int, part: str, least: int) -> Tensor:
     if count is None:
         return torch.arange(len(labels))
+    count = whole(part, count, least=0)
     if not least <= count <= len(labels):
         raise TstarError(
             f"{part} must be between {least} and {len(labels)}, the samples there are, "

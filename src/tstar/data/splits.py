@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.numbers import share
+from tstar.numbers import share, whole
 
 if TYPE_CHECKING:
     from tstar.data.dataset import DataSet
@@ -43,7 +43,7 @@ def stratified(
     drawn = np.zeros(len(y), dtype=bool)
     if count > 0:
         classes, sizes = np.unique(y, return_counts=True)
-        random = np.random.default_rng(seed).random(len(y))
+        random = np.random.default_rng(whole("seed", seed, least=0)).random(len(y))
         for label, share in zip(classes, _shares(sizes, count, keep, least), strict=True):
             members = np.flatnonzero(y == label)
             drawn[members[np.argsort(random[members], kind="stable")[:share]]] = True

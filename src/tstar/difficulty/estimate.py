@@ -76,14 +76,12 @@ def csg(
     0.0
     """
     samples, neighbors, repeats = (
-        int(whole(name, value, least=1))
+        whole(name, value, least=1)
         for name, value in (("samples", samples), ("neighbors", neighbors), ("repeats", repeats))
     )
-    seed = int(whole("seed", seed, least=0))
-    if seed >= 2**64:
-        raise TstarError(f"seed must be below 2**64, got {seed}.")
+    seed = whole("seed", seed, least=0, most=2**64 - 1)
     size, limit = (
-        None if value is None else int(whole(name, value, least=1))
+        None if value is None else whole(name, value, least=1)
         for name, value in (("size", size), ("limit", limit))
     )
     if distance not in DISTANCES:
