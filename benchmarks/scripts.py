@@ -75,7 +75,8 @@ def rows(scripts: list[Script]) -> list[str]:
 def main() -> None:
     scripts = read_scripts(ROOT / "tests" / "scripts")
     names = sorted({name for script in scripts for name in script.packages})
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    known = {"sklearn": "scikit-learn"}
+    versions = ", ".join(f"{n} {metadata.version(known.get(n, n))}" for n in names)
     text = [
         "# Scripts that were tried",
         "",
