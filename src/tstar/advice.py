@@ -19,8 +19,10 @@ from tstar.formula.equation import Explanation, explain
 from tstar.formula.training import Keywords, Training
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, resolve_head, unwrap
+from tstar.surgery.head import Norm
 from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.refusing import check_task
+from tstar.surgery.speed import FAR, matched_backbone
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -149,7 +151,8 @@ def recommend(
         norm: ``"batch"``, or ``None`` if no norm may be inserted.
         loss: the loss that you train with; refused unless a softmax follows the logits.
         head: the output layer's path, where the model has several.
-        example_input: an input that the model accepts, where the output layer is not found without one.
+        example_input: an input that the model accepts, where the output layer is not found without one; a batch of
+            training data also tells how fast SGD would train the backbone.
         training: how you train, in the same keywords as :func:`tstar.temperature`: ``optimizer`` (a name, a pair
             such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``,
             ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``.
@@ -185,6 +188,9 @@ def recommend(
             )
         )
         result = replace(result, temperature=1.0)
+    elif example_input is not None and told.family == "sgd":
+        inserted: Norm | None = None if follows or norm != "batch" else "batch"
+        extra += _speed(unwrap(model), found, result.temperature, example_input, inserted)
     optimizer = training.get("optimizer")
     return Recommendation(
         temperature=result.temperature,
@@ -198,6 +204,23 @@ def recommend(
         leave=leave,
         optimizer=optimizer if hasattr(optimizer, "param_groups") else None,
     )
+
+
+def _speed(
+    model: nn.Module, head: Head, temperature: float, batch: Any, norm: Norm | None
+) -> Iterator[Notice]:
+    """How fast SGD would train the backbone next to the plain model, measured where there is a batch to do it on."""
+    try:
+        speed = 1 / (matched_backbone(model, head, batch, norm) * temperature)
+    except TstarError:  # too few samples, or a head that passes no gradient
+        return
+    if not 1 / FAR <= speed <= FAR:
+        yield Notice(
+            "caution",
+            "backbone-speed",
+            f"With this norm and T the backbone learns {speed:.2g} times as fast as in your plain model. Pass "
+            'backbone="matched" and example_input=batch to temper to train it at its own speed.',
+        )
 
 
 def _told(data: Any, training: Keywords, head: Head) -> Training:

@@ -277,3 +277,19 @@ def test_a_convolution_head_and_one_label_per_position():
     tokens = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4))
     got = tstar.speeds(tstar.temper(tokens, 2.0), torch.randn(4, 5, 6), SGD)
     assert got.gradient > 0
+
+
+@pytest.mark.parametrize(("scale", "told"), [(0.05, True), (1.0, False)])
+def test_the_advice_says_when_the_backbone_would_learn_much_faster_or_slower(scale, told):
+    model = network(scale)
+    training = {"optimizer": ("sgd", 0.1), "steps": 3}  # a budget of a low T
+    advice = tstar.recommend(model, example_input=batch(), **training)
+    speed = tstar.speeds(tstar.temper(model, float(advice), head="2"), batch(), SGD).backbone
+    codes = [notice.code for notice in advice.notices]
+    assert ("backbone-speed" in codes) == (not 0.5 <= speed <= 2.0)
+    assert "backbone-speed" not in [n.code for n in tstar.recommend(model, **training).notices]
+    adam = tstar.recommend(model, example_input=batch(), optimizer=ADAM, steps=3)
+    assert "backbone-speed" not in [notice.code for notice in adam.notices]
+    if told:
+        said = next(n.message for n in advice.notices if n.code == "backbone-speed")
+        assert f"learns {speed:.2g} times as fast" in said

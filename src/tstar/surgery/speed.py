@@ -23,7 +23,7 @@ from tstar.surgery.head import Norm, TemperedHead
 from tstar.surgery.probing import call, undisturbed
 
 _FEWEST = 8  # samples: with fewer, batch statistics say little of σ (with two, BN passes no gradient at all)
-_FAR = 2.0  # a speed changed by more than this is worth a caution
+FAR = 2.0  # a speed changed by more than this is worth a caution
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Speeds:
         return tuple(
             sentence
             for ratio, sentence in self._sentences()
-            if ratio is not None and not 1 / _FAR <= ratio <= _FAR
+            if ratio is not None and not 1 / FAR <= ratio <= FAR
         )
 
     def _sentences(self) -> list[tuple[float | None, str]]:
