@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tstar.data import DataSet
 
 _PATIENCE = 20.0  # seconds without an answer after which the cluster is gone
-_LOOK = 5.0  # seconds between two looks whether it is there
+_LOOK = 5.0  # seconds in which a head that is there takes a connection
 
 
 class RayEngine:
@@ -64,27 +64,27 @@ class RayEngine:
         self._task: Any = self._ray.remote(max_retries=retries, **per_run)(_remote)
         self._data: dict[DataKey, Any] = {}
         self._jobs: dict[Any, str] = {}
-        self._answered = self._looked = time.monotonic()
+        self._answered, self._alive = time.monotonic(), True
 
     def _start(self, workers: int | None, address: str | None) -> None:
         if address is not None and not _reachable(address):
             raise TstarError(
                 f"No Ray cluster answers at {address!r}; check the address, the port and the firewall."
             )
-        here: dict[str, Any] = {} if address else {"num_cpus": workers, "include_dashboard": False}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         try:
-            _in_time(
-                lambda: self._ray.init(
-                    address=address, log_to_driver=False, logging_level="error", **here
-                ),
-                _PATIENCE if address else 3 * _PATIENCE,
-            )
+            if address is None:
+                # In this thread: Ray's processes end with the thread that started them.
+                self._ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+            else:
+                _in_time(lambda: self._ray.init(address=address, **quiet), _PATIENCE)
         except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
             raise TstarError(
                 f"Ray could not be reached at {address or 'this machine'}: {error}"
             ) from error
 
     def submit(self, job: Job) -> None:
+        self._there()
         key = DataKey.of(job.spec.resolved(job.places))
         if key not in self._data:
             # Shared through Ray's object store, so that the nodes need no copy of the files.
@@ -98,7 +98,9 @@ class RayEngine:
     def collect(self, timeout: float) -> list[Outcome]:
         if not self._jobs:
             return []
-        self._look()
+        if not self._there():
+            time.sleep(timeout)
+            return []
         waited: tuple[list[Any], list[Any]] = self._ask(
             lambda: self._ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
         )
@@ -112,16 +114,20 @@ class RayEngine:
             return Outcome(key, "failed", {"error": f"Ray: {error}"}, lost=True)
         return outcome
 
-    def _look(self) -> None:
-        """Ask now and then whether the cluster's head still answers."""
+    def _there(self) -> bool:
+        """Whether the cluster's head answers; an error when it has not for a while.
+
+        Asked before Ray is: its own calls hold the interpreter while they look for a dead head, and end the
+        program after a minute.
+        """
+        if not self._ray.is_initialized():
+            raise self._gone("Ray was shut down in this process")
         now = time.monotonic()
-        if now - self._looked < _LOOK:
-            return
-        self._looked = now
         if _reachable(self._gcs):
             self._answered = now
         elif now - self._answered > _PATIENCE:
-            raise _gone("its head no longer answers")
+            raise self._gone("its head no longer answers")
+        return self._answered == now
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
@@ -129,10 +135,18 @@ class RayEngine:
         except TstarError:
             raise
         except Exception as error:  # after ray.shutdown(), or with a dead node, it may be anything
-            raise _gone(str(error) or type(error).__name__) from error
+            raise self._gone(str(error) or type(error).__name__) from error
+
+    def _gone(self, why: str) -> TstarError:
+        self._alive = False
+        return TstarError(
+            f"The Ray cluster is gone: {why}; start Ray again, then the same sweep: it goes on where it was."
+        )
 
     def close(self) -> None:
         jobs, self._jobs = list(self._jobs), {}
+        if not self._alive:  # a dead cluster takes no orders
+            return
 
         def stop() -> None:
             if self._ray.is_initialized():
@@ -141,17 +155,10 @@ class RayEngine:
                 if self._owner:
                     self._ray.shutdown()
 
-        # A dead cluster takes no orders: there is nothing left to stop.
         try:
             _in_time(stop, _LOOK * 2)
         except Exception:
             return
-
-
-def _gone(why: str) -> TstarError:
-    return TstarError(
-        f"The Ray cluster is gone: {why}; start Ray again, then the same sweep: it goes on where it was."
-    )
 
 
 def _reachable(address: str) -> bool:
