@@ -1,4 +1,4 @@
-"""Finding the head by what the model does; putting the tempered one in; taking it out without a trace."""
+"""Finding the head by what the model does."""
 
 import copy
 import random
@@ -22,18 +22,6 @@ def small_convnet(classes=5):
         nn.Dropout(0.5),
         nn.Linear(8, classes),
     )
-
-
-class Twins(nn.Module):
-    """Two heads whose mean is the output, as in a distilled transformer."""
-
-    def __init__(self):
-        super().__init__()
-        self.body, self.one, self.two = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 4)
-
-    def forward(self, x):
-        h = self.body(x).relu()
-        return (self.one(h) + self.two(h)) / 2
 
 
 class Wordy(nn.Module):
@@ -156,155 +144,6 @@ def test_probing_leaves_no_trace():
     assert torch.equal(states[0], torch.get_rng_state())
     assert states[1] == random.getstate()
     assert (states[2] == np.random.get_state()[1]).all()  # noqa: NPY002
-
-
-def train_a_little(model, example, steps=4):
-    generator = torch.Generator().manual_seed(3)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for _ in range(steps):
-        x = torch.randn(example.shape, generator=generator)
-        loss = model.train()(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.eval()
-
-
-def test_temper_train_fold_and_load_into_the_untouched_architecture():
-    plain = small_convnet()
-    example = torch.randn(8, 3, 16, 16)
-    tempered = train_a_little(tstar.temper(plain, 7.5), example)
-    folded = tstar.fold(tempered)
-    torch.testing.assert_close(folded(example), tempered(example), rtol=1e-5, atol=1e-6)
-    assert list(folded.state_dict()) == list(plain.state_dict())
-    assert [type(m) for m in folded.modules()] == [type(m) for m in plain.modules()]
-    untouched = small_convnet().eval()
-    untouched.load_state_dict(folded.state_dict())
-    assert torch.equal(untouched(example), folded(example))
-
-
-def test_a_checkpoint_of_the_tempered_model_restores_the_temperature():
-    trained = train_a_little(tstar.temper(small_convnet(), 7.5), torch.randn(8, 3, 16, 16))
-    again = tstar.temper(small_convnet(), 1.0)
-    with pytest.warns(tstar.TstarWarning, match=r"T = 7\.5 takes the place of T = 1 at '6'"):
-        again.load_state_dict(trained.state_dict())
-    x = torch.randn(2, 3, 16, 16)
-    assert torch.equal(again.eval()(x), trained(x))
-
-
-def test_temper_copies_unless_in_place():
-    model = small_convnet()
-    tempered = tstar.temper(model, 2.0)
-    assert isinstance(model[6], nn.Linear)
-    assert isinstance(tempered[6], TemperedHead)
-    assert tstar.temper(model, 2.0, inplace=True) is model
-    assert isinstance(model[6], TemperedHead)
-    model[6].norm.num_batches_tracked.fill_(1)
-    assert tstar.fold(model.eval(), inplace=True) is model
-    assert isinstance(model[6], nn.Linear)
-
-
-def test_temper_keeps_hooks_modes_dtype_and_requires_grad():
-    model = small_convnet().double().eval()
-    calls = []
-    model[6].register_forward_hook(lambda *_: calls.append(1))
-    model[0].weight.requires_grad_(False)
-    tempered = tstar.temper(model, 2.0)
-    tempered(torch.randn(2, 3, 8, 8, dtype=torch.float64))
-    assert calls  # the layer's own hook runs
-    assert tempered[6].norm.weight.dtype == torch.float64
-    assert not any(m.training for m in tempered.modules())
-    assert not tempered[0].weight.requires_grad
-    assert tempered[6].norm.weight.requires_grad
-
-
-def test_at_one_without_norm_nothing_changes_to_the_last_bit():
-    model = small_convnet().eval()
-    x = torch.randn(4, 3, 16, 16)
-    assert torch.equal(tstar.temper(model, 1, norm=None)(x), model(x))
-
-
-def test_two_heads():
-    model = Twins()
-    with pytest.raises(
-        TstarError, match=r"Found 2 output layers \('one', 'two'\); pass head='one'"
-    ):
-        tstar.temper(model, 2.0)
-    both = tstar.temper(model, 2.0, head="all")
-    assert isinstance(both.one, TemperedHead)
-    assert isinstance(both.two, TemperedHead)
-    one = tstar.temper(model, 2.0, head="one")
-    assert isinstance(one.two, nn.Linear)
-    listed = tstar.temper(model, 2.0, head=["one", "two"])
-    assert isinstance(listed.two, TemperedHead)
-    folded = tstar.fold(train_a_little(both, torch.randn(8, 6)))
-    assert list(folded.state_dict()) == list(model.state_dict())
-
-
-def test_a_record_names_the_head():
-    model = small_convnet()
-    head = tstar.find_head(model)
-    assert isinstance(tstar.temper(model, 2.0, head=head)[6], TemperedHead)
-
-
-def test_untemper_gives_the_layers_back():
-    model = small_convnet()
-    again = tstar.untemper(tstar.temper(model, 3.0))
-    assert all(
-        torch.equal(a, b)
-        for a, b in zip(again.state_dict().values(), model.state_dict().values(), strict=True)
-    )
-
-
-def test_a_model_that_is_its_own_head():
-    tempered = tstar.temper(nn.Linear(6, 4), 2.0)
-    assert isinstance(tempered, TemperedHead)
-    with pytest.raises(TstarError, match="inplace=False"):
-        tstar.temper(nn.Linear(6, 4), 2.0, inplace=True)
-
-
-def test_a_shared_head_is_replaced_everywhere():
-    class Alias(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = nn.Linear(6, 4)
-            self.head = self.fc
-
-        def forward(self, x):
-            return self.head(x)
-
-    tempered = tstar.temper(Alias(), 2.0)
-    assert tempered.fc is tempered.head
-    assert isinstance(tempered.head, TemperedHead)
-
-
-def test_tempering_twice_is_refused():
-    with pytest.raises(TstarError, match="set_temperature"):
-        tstar.temper(tstar.temper(small_convnet(), 2.0), 2.0)
-
-
-def test_folding_what_is_not_tempered_is_refused():
-    with pytest.raises(TstarError, match=r"call tstar\.temper first"):
-        tstar.fold(small_convnet())
-
-
-def test_wrapped_models():
-    model = small_convnet()
-    parallel = nn.DataParallel(model)
-    with pytest.raises(TstarError, match=r"before it is wrapped, got DataParallel"):
-        tstar.temper(parallel, 2.0)
-    with pytest.raises(TstarError, match="compiled graph"):
-        tstar.temper(torch.compile(model), 2.0)
-    assert tstar.find_head(parallel).path == "6"
-    tempered = train_a_little(tstar.temper(model, 2.0), torch.randn(4, 3, 8, 8))
-    assert type(tstar.fold(torch.compile(tempered))) is nn.Sequential
-
-
-def test_compiled_whole_without_a_graph_break():
-    tempered = tstar.temper(small_convnet(), 3.0).eval()
-    compiled = torch.compile(tempered, fullgraph=True, backend="aot_eager")
-    x = torch.randn(4, 3, 8, 8)
-    torch.testing.assert_close(compiled(x), tempered(x))
 
 
 def test_auxiliary_classifiers_are_seen_by_all():

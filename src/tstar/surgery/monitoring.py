@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tstar.errors import TstarError, TstarWarning
+from tstar.formula.reading import unwrapped
 from tstar.surgery.head import TemperedHead
 
 # The heads whose first steps are awaited, each with the optimizers that have stepped since.
@@ -94,7 +95,7 @@ def live_optimizer(given: Any) -> Any:
     """The torch optimizer inside a trainer's wrapper; none for a name or a number."""
     if given is None or isinstance(given, str | tuple):
         return None
-    inner = getattr(given, "optimizer", given)  # accelerate's and Fabric's
+    inner = unwrapped(given)  # accelerate's, Fabric's, SAM, Lookahead
     if not isinstance(inner, torch.optim.Optimizer):
         raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
     return inner

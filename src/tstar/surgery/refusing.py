@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
+from types import MethodType
 from typing import Any
 
 import torch
@@ -97,9 +99,8 @@ def _held(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple | set):
         items = value
     for item in items:
-        yield item
-        yield getattr(item, "__self__", None)
-        yield getattr(item, "func", None)  # functools.partial
+        inner = item.func if isinstance(item, partial) else item
+        yield inner.__self__ if isinstance(inner, MethodType) else inner
 
 
 def warn_of_adapter(model: nn.Module, heads: Sequence[Head]) -> None:
