@@ -1,0 +1,268 @@
+"""Which planted faults do the tests notice?
+
+A mutant is the source with one small fault: ``<`` for ``<=``, ``+`` for ``-``, ``and`` for ``or``, a condition negated, a number changed, a
+returned value dropped, a statement left out. It is *killed* if a test of its file fails, and *survives* otherwise. Mutants are drawn by
+seed, the same number from each area; a file's tests are ``tests/AREA/test_FILE.py`` where there is one, then the area's folder. Lines that only raise an error's text, docstrings and annotations are left alone.
+
+    python benchmarks/mutants.py --each 30 --minutes 25
+
+Torch and the tests' libraries are imported once; every mutant runs in a fork, which takes it from memory: no file is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import csv
+import importlib.abc
+import importlib.util
+import io
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "tstar"
+AREAS = {
+    "formula": "formula/*.py",
+    "surgery": "surgery/*.py",
+    "curves": "curves/*.py",
+    "store": "sweep/store*.py",
+    "fitting": "fitting/*.py",
+}
+OPPOSITE: dict[type, type] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+
+
+class Mutant(NamedTuple):
+    """A fault: which file, which node of its tree, what is done to it."""
+
+    path: Path
+    node: int
+    line: int
+    what: str
+
+
+def faults(path: Path) -> list[Mutant]:
+    """Every fault that can be planted in a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_alone = set(_left_alone(tree))
+    found = []
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) in left_alone:
+            continue
+        what = _fault(node)
+        if what:
+            found.append(Mutant(path, number, getattr(node, "lineno", 0), what))
+    return found
+
+
+def _left_alone(tree: ast.AST) -> Iterator[int]:
+    """Nodes whose change is no fault: types, docstrings, what is raised, names under TYPE_CHECKING, ``__all__``."""
+    for node in ast.walk(tree):
+        roots: list[ast.AST | None] = []
+        if isinstance(node, ast.Raise):
+            roots = [node]
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            roots = [node.annotation]
+        elif isinstance(node, ast.FunctionDef):
+            roots = [node.returns, *node.decorator_list]
+        elif (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) or (
+            isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]).startswith(("__", "_LAZY"))
+        ):
+            roots = [node]
+        for root in roots:
+            if root is not None:
+                yield from (id(child) for child in ast.walk(root))
+
+
+def _fault(node: ast.AST) -> str:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPPOSITE:
+        return "compare"
+    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OPPOSITE:
+        return "operator"
+    if isinstance(node, ast.If | ast.IfExp):
+        return "negate"
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return "number"
+    if isinstance(node, ast.Return) and node.value is not None:
+        return "return None"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return "leave out"
+    return ""
+
+
+def planted(mutant: Mutant) -> tuple[ast.Module, str]:
+    """The tree with the fault, and what the line was and is."""
+    tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
+    node = next(node for number, node in enumerate(ast.walk(tree)) if number == mutant.node)
+    shown = node.test if isinstance(node, ast.If) else node
+    before = ast.unparse(shown)
+    if isinstance(node, ast.Compare):
+        node.ops[0] = OPPOSITE[type(node.ops[0])]()
+    elif isinstance(node, ast.BinOp | ast.BoolOp):
+        node.op = OPPOSITE[type(node.op)]()
+    elif isinstance(node, ast.If | ast.IfExp):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+        shown = node.test if isinstance(node, ast.If) else node
+    elif isinstance(node, ast.Constant):
+        node.value = node.value + 1
+    elif isinstance(node, ast.Return | ast.Expr):
+        node.value = ast.Constant(None)
+    ast.fix_missing_locations(tree)
+    return tree, f"{before} → {ast.unparse(shown)}"
+
+
+class Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives one module from the mutant's tree; everything else is found as usual."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        parts = mutant.path.relative_to(SOURCE.parent).with_suffix("").parts
+        self.package = parts[-1] == "__init__"
+        self.name = ".".join(parts[:-1] if self.package else parts)
+        self.tree, self.path = planted(mutant)[0], mutant.path
+
+    def find_spec(self, name: str, path: object = None, target: object = None):  # type: ignore[no-untyped-def]
+        if name != self.name:
+            return None
+        return importlib.util.spec_from_file_location(
+            name,
+            self.path,
+            loader=self,
+            submodule_search_locations=[str(self.path.parent)] if self.package else None,
+        )
+
+    def exec_module(self, module: object) -> None:
+        code = compile(copy.deepcopy(self.tree), str(self.path), "exec")
+        exec(code, vars(module))
+
+
+def tests_of(path: Path) -> Path:
+    """The file's tests, or its area's."""
+    folder = ROOT / "tests" / path.relative_to(SOURCE).parent
+    own = folder / f"test_{path.stem}.py"
+    return own if own.is_file() else folder
+
+
+def survives(mutant: Mutant | None, target: Path, seconds: float) -> str:
+    """ "killed", "survived" or "killed (time)": its tests in a fork. Without a mutant: do they pass at all?"""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.chdir(ROOT)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        if mutant is not None:
+            sys.meta_path.insert(0, Planted(mutant))
+        import pytest
+
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            code = pytest.main(
+                ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", str(target)]
+            )
+        os._exit(int(code))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "killed (time)"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--each", type=int, default=30, help="mutants per area")
+    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--area", action="append", choices=AREAS)
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "quality" / "mutants.csv")
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for name in (
+        "pytest",
+        "numpy",
+        "torch",
+        "torchvision",
+        "pandas",
+        "scipy.optimize",
+        "matplotlib",
+        "sklearn.datasets",
+    ):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    assert not any(name.split(".")[0] == "tstar" for name in sys.modules)
+    drawn: list[tuple[str, Mutant]] = []
+    for area in options.area or AREAS:
+        every = [m for path in sorted(SOURCE.glob(AREAS[area])) for m in faults(path)]
+        chosen = random.Random(f"{options.seed} {area}").sample(
+            every, min(options.each, len(every))
+        )
+        print(f"{area}: {len(chosen)} of {len(every)} mutants", flush=True)
+        drawn += [(area, mutant) for mutant in chosen]
+    random.Random(options.seed).shuffle(drawn)  # so that an early end leaves a fair sample
+    begun, times, rows = time.monotonic(), dict[Path, float](), []
+    for area, mutant in drawn:
+        if time.monotonic() - begun > 60 * options.minutes:
+            break
+        target = tests_of(mutant.path)
+        if target not in times:
+            start = time.monotonic()
+            if survives(None, target, 600) != "survived":
+                print(f"the tests of {target.relative_to(ROOT)} do not pass as they are")
+                times[target] = -1.0
+                continue
+            times[target] = time.monotonic() - start
+        if times[target] < 0:
+            continue
+        outcome = survives(mutant, target, 10 * times[target] + 30)
+        if outcome == "survived" and target.is_file():  # another file of the area may know
+            outcome = survives(mutant, target.parent, 600)
+        inside = mutant.path.relative_to(SOURCE).as_posix()
+        rows.append([area, inside, mutant.line, mutant.what, planted(mutant)[1][:160], outcome])
+        if outcome == "survived":
+            print(f"survived: {inside}:{mutant.line}: {rows[-1][4]}", flush=True)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with options.output.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["area", "file", "line", "fault", "change", "outcome"])
+        writer.writerows(sorted(rows))
+    for area in options.area or AREAS:
+        of_area = [row[-1] != "survived" for row in rows if row[0] == area]
+        print(f"{area}: {sum(of_area)} of {len(of_area)} killed")
+    killed = sum(row[-1] != "survived" for row in rows)
+    print(f"all: {killed} of {len(rows)} killed, {100 * killed / max(1, len(rows)):.1f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
