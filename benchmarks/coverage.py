@@ -198,12 +198,12 @@ def run(library: str, minutes: float, seconds: float, again: list[str], only: st
 def read(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
@@ -212,7 +212,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 def append(path: Path, result: dict[str, Any]) -> None:
     if not path.exists():
         write(path, [])
-    with path.open("a", newline="") as file:
+    with path.open("a", encoding="utf-8", newline="") as file:
         csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore").writerow(result)
 
 

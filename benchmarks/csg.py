@@ -121,7 +121,9 @@ class Peak:
 
     @staticmethod
     def _resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
 
 
 def product(data: Any, queries: Any) -> float:

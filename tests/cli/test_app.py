@@ -32,9 +32,9 @@ def faulty(kind: str) -> None:
         case "key":
             _ = {}["absent"]
         case "file":
-            Path("/nowhere/to/be found").read_text()
+            Path("/nowhere/to/be found").read_text(encoding="utf-8")
         case "folder":
-            Path(os.curdir).read_text()
+            Path(os.curdir).read_text(encoding="utf-8")
         case "sklearn":
             raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
         case "stranger":
@@ -258,3 +258,15 @@ def test_where_a_result_goes_has_one_name_and_old_names_are_understood(commands)
                 assert option.help, (name, option.name)  # every option says what it is
                 assert not option.help.startswith(("Of ", "For ")), (name, option.help)
     assert old == {}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_greek_letters_are_written_where_the_locale_has_none(encoding):
+    """As redirected output on Windows, and in the C locale."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tstar", "temperature", "--features", "64", "--classes", "10"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert "α·sqrt(M)" in done.stdout.decode("utf-8")

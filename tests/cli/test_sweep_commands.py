@@ -46,7 +46,7 @@ def run(tmp_path, monkeypatch):
     _load_commands()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tstar.sweep.engine, "LocalEngine", Inline)
-    Path("study.toml").write_text(STUDY)
+    Path("study.toml").write_text(STUDY, encoding="utf-8")
 
     def call(*words: str, code: int = 0):
         result = CliRunner().invoke(app, list(words))
@@ -82,12 +82,12 @@ def test_a_sweep_from_dry_run_to_export(run):
     assert shown["key"] == key
     assert "val_accuracy" in run("runs", "show", "runs.db", key).stdout
     assert "4 runs" in run("runs", "export", "runs.db", "out.csv").stdout
-    assert Path("out.csv").read_text().count("digits") >= 4
+    assert Path("out.csv").read_text(encoding="utf-8").count("digits") >= 4
     assert "4 added" in run("runs", "merge", "runs.db", "--into", "all.db").stdout
 
 
 def test_a_dry_run_without_the_data_counts_and_fails(run, tmp_path):
-    Path("study.toml").write_text(STUDY.replace('"digits"', '"cifar10"'))
+    Path("study.toml").write_text(STUDY.replace('"digits"', '"cifar10"'), encoding="utf-8")
     words = ["sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path)]
     facts = json.loads(run(*words, "--json", code=1).stdout)
     assert facts["runs"] == 4

@@ -73,12 +73,14 @@ def _wait_for_more(process: subprocess.Popen[str], store: Path, count: int) -> N
 
 
 def children(pid: int) -> list[int]:
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [
+        int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    ]
 
 
 def alive(pid: int) -> bool:
     try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:
         return False
 
@@ -293,7 +295,9 @@ def _descends(pid: int) -> bool:
         if pid == os.getpid():
             return True
         try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            pid = int(
+                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+            )
         except OSError:
             return False
     return False

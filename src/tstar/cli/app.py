@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import sys
 import warnings
@@ -70,6 +71,7 @@ def _load_commands() -> None:
 def main() -> None:
     """Run the program. An error is one line and a hint; ``--debug`` shows where it arose."""
     words, debug = _take_debug(sys.argv[1:])
+    _speak_utf8()
     if not debug:
         warnings.showwarning = _warn
     try:
@@ -84,6 +86,13 @@ def main() -> None:
     except KeyboardInterrupt as error:
         _end(describe(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _speak_utf8() -> None:
+    """The formula has Greek letters, which redirected output on Windows and the C locale cannot write."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
+            stream.reconfigure(encoding="utf-8")
 
 
 def _end(failure: Failure) -> None:

@@ -52,7 +52,7 @@ def _git(where: Path, *arguments: str) -> str:
 @lru_cache(maxsize=1)
 def _processor() -> str:
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
