@@ -114,6 +114,17 @@ def test_checkpoints_with_and_without_it_load_either_way():
     assert fold_state_dict(new).keys() == network().state_dict().keys()
 
 
+def test_a_head_that_was_pickled_before_it_existed_still_runs():
+    as_is, _ = pair()
+    head = as_is[2]
+    state = head.__getstate__() if hasattr(head, "__getstate__") else dict(vars(head))
+    state = {**state, "_buffers": {k: v for k, v in head._buffers.items() if k != "backbone"}}
+    old = TemperedHead.__new__(TemperedHead)
+    old.__setstate__(state)
+    features = torch.randn(8, 8, dtype=torch.float64)
+    assert torch.equal(old.eval()(features), head.eval()(features))
+
+
 @pytest.mark.filterwarnings("default")
 def test_compiled_whole_without_a_graph_break():
     torch._dynamo.reset()

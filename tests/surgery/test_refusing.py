@@ -85,7 +85,7 @@ def test_a_sigmoid_after_the_logits_is_no_softmax(end):
 @pytest.mark.parametrize(
     "loss",
     [nn.BCEWithLogitsLoss(), F.binary_cross_entropy_with_logits, nn.MSELoss(), "mse_loss", F.smooth_l1_loss,
-     nn.MultiLabelSoftMarginLoss()],
+     nn.MultiLabelSoftMarginLoss(), "BinaryCrossEntropy", "sigmoid_focal_loss"],
 )  # fmt: skip
 def test_a_declared_loss_without_softmax_is_refused(loss):
     with pytest.raises(TstarError, match="softmax temperature does not apply"):

@@ -203,6 +203,11 @@ class TemperedHead(nn.Module):
         c = self.backbone.item()
         return f"temperature={T:.4g}, backbone={c:.4g} (gradient into the backbone × {c * T:.4g})"
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A head that was pickled before ``backbone`` existed has none."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._buffers.setdefault("backbone", None)
+
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *args: Any) -> None:
         """``backbone`` came later and is optional: a checkpoint without one leaves it, one with it brings it."""
         key = f"{prefix}backbone"

@@ -14,7 +14,10 @@ from torch import nn
 from tstar.errors import TstarError, TstarWarning
 from tstar.surgery.finding import WRAPPERS, Head
 
-_NOT_SOFTMAX = ("BCE", "binary_cross_entropy", "MultiLabel", "multilabel", "MSE", "mse", "L1", "l1_loss", "Huber", "huber")  # fmt: skip
+# Parts of a loss's name. timm's BinaryCrossEntropy is one sigmoid per class, so that these come first.
+_NOT_SOFTMAX = (
+    "BCE", "Binary", "binary", "Sigmoid", "sigmoid", "MultiLabel", "multilabel", "MSE", "mse", "L1", "l1_loss", "Huber", "huber",
+)  # fmt: skip
 _SOFTMAX = ("CrossEntropy", "cross_entropy", "NLL", "nll_loss")
 _TASKS = {
     "multi_label_classification": "a multi-label model (a sigmoid for each class)",
