@@ -169,3 +169,38 @@ def test_only_the_rows_in_sight_exist_however_many_there_are(browser, page_file,
     assert page.locator("#grid tbody tr").count() < 80
     assert problems == []
     page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_nothing_overflows_and_no_text_is_clipped(browser, page_file, width, scheme):
+    problems = []
+    page = opened(
+        browser, page_file, problems, viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # Every text of a picture lies inside of it.
+    clipped = page.evaluate(
+        """() => [...document.querySelectorAll('.picture svg')].flatMap((svg) => {
+          const outer = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll('text')].filter((text) => {
+            const box = text.getBoundingClientRect();
+            return box.width && (box.left < outer.left - 1 || box.right > outer.right + 1
+              || box.top < outer.top - 1 || box.bottom > outer.bottom + 1);
+          }).map((text) => text.textContent);
+        })"""
+    )
+    assert clipped == []
+    assert page.evaluate("getComputedStyle(document.querySelector('.toc')).display") == (
+        "block" if width == 1400 else "none"
+    )
+    assert problems == []
+
+
+def test_find_takes_the_names_of_columns_as_they_are_seen(browser, page_file):
+    page = opened(browser, page_file, [])
+    for name, words in (("data set", "data set:hard"), ("dataset", "dataset:hard")):
+        page.fill("#find", words)
+        page.wait_for_timeout(300)
+        seen = page.inner_text("#found")
+        assert seen == "90 of 270", name

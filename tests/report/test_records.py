@@ -111,7 +111,7 @@ def test_interpolation_is_linear_in_ln_t(store):
 def test_a_setting_that_varies_is_in_the_title_and_one_that_does_not_is_not(make_store):
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, lr=(0.1, 0.01)))
     titles = {sweep.title for sweep in records.sweeps}
-    assert titles == {"easy · resnet10 · lr=0.1", "easy · resnet10 · lr=0.01"}
+    assert titles == {"easy · resnet10 · lr 0.1", "easy · resnet10 · lr 0.01"}
     assert len(records.environments("batch")) == 2
 
 

@@ -350,7 +350,7 @@ def described(frame: pd.DataFrame, block: str) -> tuple[str, dict[str, dict[str,
         if len(set(values.values())) > 1:
             rows[form.format("").strip()] = values
         elif value := values[columns[0]]:
-            shared.append(form.format(value))
+            shared.append((form.rstrip("s") if value == "1" else form).format(value))
     counts = {column: frame.attrs["n"][block, column] for column in columns}
     rows["n"] = {column: f"{many} ({runs:,})" for column, (many, runs) in counts.items()}
     return ", ".join(shared), rows

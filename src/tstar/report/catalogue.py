@@ -78,9 +78,9 @@ _FIGURES = (
     Plot(
         "recommended",
         "Recommended T against best T",
-        "Each point is one condition. On the diagonal the formula hits the best temperature of the grid; the "
+        "Each point is one condition. On the diagonal the advice hits the best temperature of the grid; the "
         "grey band is a factor of two either way. The thin line spans temperatures that are within one "
-        "standard error of the best. Colour and size are the regret: what the formula's T loses against the "
+        "standard error of the best. Colour and size are the regret: what the advised T loses against the "
         "best one. A point far off the diagonal with a small regret lies on a flat optimum.",
         _with(recommended.recommended_data),
         recommended.draw_recommended,
@@ -90,7 +90,7 @@ _FIGURES = (
         "Accuracy against T",
         "One panel per condition. Bars are seeds (thick: quartiles; thin: whiskers; triangles mark the median), crosses "
         "are means, and the line is the interpolation between them, linear in ln T. The "
-        "dashed line is the formula's T.",
+        "dashed line is the advised T.",
         _with(accuracy_boxes.accuracy_boxes_data),
         accuracy_boxes.draw_accuracy_boxes,
         per_part=12,
@@ -136,8 +136,8 @@ _FIGURES = (
     Plot(
         "norm-sweep",
         "T with and without BN",
-        "One panel a condition: mean accuracy and its standard error over seeds at each T, with BN (solid) and "
-        "without (dashed); the dotted line is the formula's T, which presupposes BN.",
+        "One panel per condition: mean accuracy and its standard error over seeds at each T, with BN (solid) and "
+        "without (dashed); the dotted line is the advised T, which presupposes BN.",
         _with(norm_sweep.norm_sweep_data),
         norm_sweep.draw_norm_sweep,
         per_part=12,

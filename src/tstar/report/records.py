@@ -20,6 +20,7 @@ from tstar.curves.reading import ENDED, Metric, ordinary
 from tstar.errors import TstarError, unknown
 from tstar.evidence.regret import advised
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -285,6 +286,13 @@ def _sweeps(
     return tuple(sorted(sweeps, key=lambda sweep: order(sweep.facts))), every
 
 
+# How a fact is said in a title.
+_SAID = {
+    **{"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
+    **{"optimizer": "{}", "scenario": "{}", "schedule": "{}", "train_samples": "of {} samples"},
+}
+
+
 def _settings(found: Sequence[Curve]) -> list[str]:
     """For each condition, the facts in which conditions of its data set and model differ."""
     names = [name for name in (*FACTS, "backbone") if name not in _SHOWN]
@@ -297,7 +305,7 @@ def _settings(found: Sequence[Curve]) -> list[str]:
     for c in found:
         place = values[(c.facts.get("dataset"), c.facts.get("model"))]
         varying = [
-            f"{name}={text(c.facts.get(name))}"
+            _SAID.get(name, f"{name.replace('_', ' ')} {{}}").format(text(c.facts.get(name)))
             for name in names
             if len(place[name]) > 1 and c.facts.get(name) is not None
         ]
@@ -328,8 +336,18 @@ def number(value: Any) -> float | None:
     return None if value is None or value != value else float(value)
 
 
+def people(value: float) -> str:
+    """A number as people write it: 18,000, not 1.8e+04.
+
+    >>> people(18000), people(0.1), people(2048.0), people(0.00005)
+    ('18,000', '0.1', '2,048', '5e-05')
+    """
+    whole = abs(value) >= 1000 or value == int(value)
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
+
+
 def text(value: Any) -> str:
-    """A value for a title: short numbers, nothing where it is missing."""
+    """A value for a title: short numbers, nothing where it is missing; what cannot be seen, escaped."""
     if value is None or value != value:
         return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return people(value) if isinstance(value, int | float) else printable(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tstar.errors import TstarError, require, unknown
+from tstar.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,8 +117,8 @@ def temperature_axis(axes: Axes, temperatures: Sequence[float], most: int = 6) -
 
 
 def literal(text: object) -> str:
-    """Text as it is: a dollar sign in a name is no formula."""
-    return str(text).replace("$", r"\$")
+    """Text as it is: a dollar sign in a name is no formula, and nothing hidden is obeyed."""
+    return printable(text, lines=True).replace("$", r"\$")
 
 
 def short(text: str, most: int = 34) -> str:
@@ -125,6 +127,38 @@ def short(text: str, most: int = 34) -> str:
         return text
     half = (most - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
+
+
+def told_apart(titles: Sequence[str], width: int = 34) -> tuple[str, list[str]]:
+    """What all panels of a figure share, for its title; and what tells each apart, in lines that fit a panel.
+
+    >>> told_apart(["a · net · lr 0.1", "a · net · lr 0.01"])
+    ('a · net', ['lr 0.1', 'lr 0.01'])
+    """
+    parts = [[part for part in re.split(r" · |, |\n", title) if part] for title in titles]
+    shared = [part for part in parts[0] if all(part in other for other in parts)]
+    if len(parts) == 1:
+        shared = []
+    # A number stays with its word: no-break spaces inside a part.
+    rests = [
+        [part.replace(" ", "\N{NO-BREAK SPACE}") for part in own if part not in shared]
+        for own in parts
+    ]
+    lines = [textwrap.wrap(" · ".join(rest), width, break_on_hyphens=False) for rest in rests]
+    found = ["\n".join(line.strip(" ·") for line in own) for own in lines]
+    return " · ".join(shared), [text.replace("\N{NO-BREAK SPACE}", " ") for text in found]
+
+
+def head(figure: Figure, every: Sequence[Axes], titles: Sequence[str], width: int = 34) -> None:
+    """Titles of the panels; what they share goes above the figure. Called last, when the legend is there."""
+    shared, rests = told_apart(titles, width)
+    for axes, rest in zip(every, rests, strict=True):
+        axes.set_title(literal(rest), fontsize=8)
+    text = literal("\n".join(textwrap.wrap(shared, 90)))
+    if shared and figure.legends:
+        figure.legends[0].set_title(text, {"size": 9})  # above the legend, not on it
+    elif shared:
+        figure.suptitle(text, fontsize=9)
 
 
 def save(figure: Figure, path: str | Path) -> Path:

@@ -12,9 +12,8 @@ from tstar.report.style import (
     INK,
     SKY,
     VERMILION,
-    literal,
+    head,
     panels,
-    short,
     styled,
     temperature_axis,
 )
@@ -38,7 +37,7 @@ class AccuracyBoxes(NamedTuple):
 
 
 def accuracy_boxes_data(records: Records, norm: str = "batch") -> AccuracyBoxes:
-    """One panel a condition with this norm; those without it where there are none with it."""
+    """One panel per condition with this norm; those without it where there are none with it."""
     sweeps = records.with_norm(norm) or records.with_norm("none")
     if not sweeps:
         raise TstarError(
@@ -77,8 +76,6 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
         axes.plot(panel.temperatures, [100 * b.median for b in panel.boxes], "^", color=INK, ms=3.5)
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls="--", lw=1.2)
-        name, _, rest = panel.title.rpartition("\n")
-        axes.set_title(literal(f"{short(name)}\n{rest}"), fontsize=8)
         axes.grid(axis="y")
     figure.supxlabel("temperature T", fontsize=9)
     figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9)
@@ -86,9 +83,10 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
         handles=[
             Line2D([], [], color=BLUE, marker="x", label="mean, interpolated"),
             Line2D([], [], color=INK, marker="^", ls="", label="median"),
-            Line2D([], [], color=VERMILION, ls="--", label="the formula's T"),
+            Line2D([], [], color=VERMILION, ls="--", label="the advised T"),
         ],
         loc="outside upper center",
         ncols=3,
     )
+    head(figure, every, [panel.title for panel in data.panels])
     return figure

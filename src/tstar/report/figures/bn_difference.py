@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep, without
-from tstar.report.style import BLUE, INK, ORANGE, literal, panels, short, styled
+from tstar.report.style import BLUE, INK, ORANGE, head, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,10 +100,10 @@ def draw_bn_difference(data: BNDifference) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(panel.num_features, [str(M) for M in panel.num_features])
         axes.minorticks_off()
-        axes.set_title(literal(short(panel.title)), fontsize=8)
         axes.grid(axis="y")
     figure.supxlabel("features M", fontsize=9)
     figure.supylabel(f"Δ {data.metric} accuracy [points]", fontsize=9)
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    head(figure, every, [panel.title for panel in data.panels], 30)
     return figure

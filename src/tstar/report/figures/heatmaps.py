@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tstar.errors import TstarError
 from tstar.report.records import Environment, Records
-from tstar.report.style import literal, panels, short, styled
+from tstar.report.style import head, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ def draw_heatmaps(data: Heatmaps) -> Figure:
     low, high = span([panel.accuracy for panel in data.panels])
     for axes, panel in zip(every, data.panels, strict=True):
         image = draw_heatmap(axes, panel, low, high)
-        axes.set_title(literal(short(panel.title, int(width * 15))), fontsize=8)
+    head(figure, every, [panel.title for panel in data.panels], max(18, int(width * 14)))
     figure.colorbar(image, ax=every, label=f"{data.metric} accuracy [%]", shrink=0.9, pad=0.01)
     figure.supxlabel("temperature T", fontsize=9)
     figure.supylabel("features M", fontsize=9)

@@ -12,9 +12,8 @@ from tstar.report.style import (
     INK,
     ORANGE,
     VERMILION,
-    literal,
+    head,
     panels,
-    short,
     styled,
     temperature_axis,
 )
@@ -44,7 +43,7 @@ class NormSweep(NamedTuple):
 
 
 def norm_sweep_data(records: Records) -> NormSweep:
-    """One panel a condition that was swept both ways, at two temperatures at least."""
+    """One panel per condition that was swept both ways, at two temperatures at least."""
     pairs = [pair for pair in records.pairs() if all(len(s.temperatures) > 1 for s in pair)]
     if not pairs:
         raise TstarError(
@@ -98,8 +97,6 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
             )
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls=":", lw=1.5)
-        name, _, rest = panel.title.rpartition("\n")
-        axes.set_title(literal(f"{short(name)}\n{rest}"), fontsize=8)
         axes.grid(axis="y")
     figure.supxlabel("temperature T", fontsize=9)
     figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9, color=INK)
@@ -107,9 +104,10 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
         handles=[
             Line2D([], [], color=BLUE, marker="o", ms=4, label="with BN"),
             Line2D([], [], color=ORANGE, ls="--", marker="s", ms=4, label="without BN"),
-            Line2D([], [], color=VERMILION, ls=":", label="the formula's T"),
+            Line2D([], [], color=VERMILION, ls=":", label="the advised T"),
         ],
         loc="outside upper center",
         ncols=3,
     )
+    head(figure, every, [panel.title for panel in data.panels])
     return figure

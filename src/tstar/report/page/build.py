@@ -51,6 +51,7 @@ def build_page(
         "headline": _headline(headline),
         "facts": _definitions(facts(records)) + _table(datasets_table(records)),
         "links": " ".join(links),
+        "toc": _contents(links, tables),
         "figures": "\n".join(_figure(drawn, records) for drawn in figures),
         "tables": "\n".join(_table(table) for table in tables),
         "missing": _missing(missing),
@@ -62,6 +63,29 @@ def build_page(
     template = (_HERE / "template.html").read_text(encoding="utf-8")
     # One pass: what is put in is not looked at again, whatever a name contains.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _contents(links: Sequence[str], tables: Sequence[Table]) -> str:
+    """The list that stays beside the page where there is room for it."""
+    names = [
+        f'<a href="#table-{escape(t.name)}">{escape(t.title.partition("]: ")[2] or t.title)}</a>'
+        for t in tables
+    ]
+    sections = (
+        ('<a href="#headline">Result</a>', ()),
+        ('<a href="#run">What was run</a>', ()),
+        ('<a href="#figures">Figures</a>', links),
+        ('<a href="#tables">Tables</a>', names),
+        ('<a href="#runs">Runs</a>', ()),
+        ('<a href="#origin">Where the numbers come from</a>', ()),
+    )
+    items = [
+        f"<li>{link}"
+        + (f"<ul>{''.join(f'<li>{x}</li>' for x in under)}</ul>" if under else "")
+        + "</li>"
+        for link, under in sections
+    ]
+    return f"<ul>{''.join(items)}</ul>"
 
 
 def _headline(found: Headline | None) -> str:

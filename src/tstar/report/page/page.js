@@ -121,7 +121,10 @@ function matcher(word) {
   return (run) => columns.some((c, i) => hits[i] ? hits[i][c.codes[run]] : String(c.values[run]) === word);
 }
 function filterRuns(text) {
-  const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map(matcher);
+  // A column's visible name may have spaces: "data set:digits".
+  let wanted = text.toLowerCase();
+  for (const c of columns) if (/\s/.test(c.label)) wanted = wanted.replaceAll(c.label.toLowerCase() + ":", c.name + ":");
+  const tests = wanted.split(/\s+/).filter(Boolean).map(matcher);
   const kept = [];
   for (let run = 0; run < count; run++) if (tests.every((test) => test(run))) kept.push(run);
   shown = Uint32Array.from(kept);

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.text import printable
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -68,7 +70,7 @@ def _clean(value: Any, name: str) -> Any:
     if isinstance(value, str):
         if name == "key":
             return value[:8]
-        return value.strip().rpartition("\n")[2][:200] if name == "error" else value
+        return printable(value.strip().rpartition("\n")[2][:200] if name == "error" else value)
     number = float(value) * (100 if name in _PERCENT else 1)
     return int(number) if number == int(number) else float(f"{number:.6g}")
 

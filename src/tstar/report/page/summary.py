@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tstar._version import __version__
 from tstar.errors import TstarError
-from tstar.report.records import Records, number, text
+from tstar.report.records import Records, number, people, text
 from tstar.report.tables.cells import Block, Cell, Table, short_cell, text_cell
 from tstar.sweep.provenance import commit
+from tstar.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ def _statuses(frame: pd.DataFrame) -> str:
 def values(column: pd.Series, most: int = 12) -> str:
     """The distinct values of a column, in order; how many there are where they are too many."""
     distinct = sorted(column.dropna().unique(), key=lambda v: (isinstance(v, str), v))
-    texts = [f"{float(v):.4g}" if not isinstance(v, str) else v for v in distinct]
+    texts = [people(float(v)) if not isinstance(v, str) else printable(v) for v in distinct]
     if len(texts) > most:
         return f"{len(texts)} values, {texts[0]} to {texts[-1]}"
     return ", ".join(texts)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tstar.report.records import people
+
 
 class Cell(NamedTuple):
     """``mark`` is ``"best"``, ``"second"`` or ``""``; ``value`` is what the cell sorts by."""
@@ -54,8 +56,8 @@ def number_cell(value: float | None, digits: int = 2, mark: str = "") -> Cell:
 
 
 def short_cell(value: float | None) -> Cell:
-    """A number in at most four significant digits."""
-    return Cell("–") if value is None or math.isnan(value) else Cell(f"{value:.4g}", value)
+    """A number in at most four significant digits, as people write it."""
+    return Cell("–") if value is None or math.isnan(value) else Cell(people(value), value)
 
 
 def text_cell(value: object) -> Cell:

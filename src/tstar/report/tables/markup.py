@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tstar.report.tables.cells import Cell, Table
+from tstar.text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -156,7 +157,7 @@ def to_rich(table: Table) -> RichTable:
         if block.heading:
             shown.add_row(Text(block.heading, style="italic"))
         for row in block.rows:
-            shown.add_row(*(Text(cell.text, style=style[cell.mark]) for cell in row))
+            shown.add_row(*(Text(printable(cell.text), style=style[cell.mark]) for cell in row))
     return shown
 
 
@@ -182,7 +183,7 @@ def _sorting(cell: Cell) -> str:
 
 
 def _html_mark(cell: Cell) -> str:
-    text = escape(cell.text)
+    text = escape(printable(cell.text))
     return {"best": f"<b>{text}</b>", "second": f"<u>{text}</u>", "": text}[cell.mark]
 
 
