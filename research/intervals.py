@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from research.pages import filled
 from research.synthetic import planted_runs, powers_of_two
 from tstar.curves import grids, lines
 from tstar.fitting.bootstrap import intervals
@@ -92,24 +93,18 @@ def table(trials: int) -> pd.DataFrame:
 
 
 def page(found: pd.DataFrame) -> str:
-    """The table as Markdown, with how to read it."""
-    lines_ = [
-        "# Do the intervals hold?",
-        "",
-        (__doc__ or "").split("\n\n", 2)[2].strip().replace("\n", " "),
-        "",
-        "| curves | coefficient | level | covered | estimate inside | median width |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
-    for _, row in found.iterrows():
-        lines_.append(
-            f"| {row['curves']} | {row['coefficient']} | {100 * row['level']:.0f} % | {100 * row['covered']:.0f} % "
-            f"| {100 * row['estimate_inside']:.0f} % | {row['median_width']:.3g} |"
-        )
+    """How to read the table, with a place for it."""
+    head = (__doc__ or "").split("\n\n", 2)[2].strip().replace("\n", " ")
     n = int(found["trials"].iloc[0])
     return "\n".join(
         [
-            *lines_,
+            "# Do the intervals hold?",
+            "",
+            head,
+            "",
+            "<!-- table coverage -->",
+            "",
+            "<!-- end of table -->",
             "",
             f"{n} draws of the noise (standard deviation {NOISE}), {SEEDS} seeds, {REPLICATES} refits each; the error of a share is at "
             f"most {100 * 0.5 / n**0.5:.0f} points. Above its level an interval is wider than it need be: it spans all that the noise "
@@ -126,7 +121,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=60)
     found = table(parser.parse_args().trials)
     found.to_csv(RESULTS / "coverage.csv", index=False, float_format="%.4g")
-    (RESULTS / "coverage.md").write_text(page(found), encoding="utf-8")
+    (RESULTS / "coverage.md").write_text(filled(page(found)), encoding="utf-8")
     print(found.to_string(index=False))
 
 

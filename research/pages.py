@@ -1,12 +1,13 @@
 """The tables in the written results, from the CSV files that the other benchmarks leave.
 
-    python -m research.pages            # puts them into results/README.md, results/budget/README.md, docs/training.md
+    python -m research.pages            # puts them into the pages of PAGES
 
 A table stands between ``<!-- table NAME -->`` and ``<!-- end of table -->``; a test compares the pages with the files.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ from pathlib import Path
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "results/README.md", "results/budget/README.md", "docs/training.md")
+PAGES = (
+    *("README.md", "results/README.md", "results/budget/README.md", "docs/training.md"),
+    *("results/report/README.md", "results/fit/coverage.md"),
+)
 _SLOT = re.compile(
-    r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n\n<!-- end of table -->)", re.DOTALL
+    r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n*<!-- end of table -->)", re.DOTALL
 )
 
 RULES = {
@@ -147,6 +151,34 @@ def gain() -> str:
     return _table(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T as advised", "BN, T of the paper's cn"], lines)  # fmt: skip
 
 
+def report_speed() -> str:
+    """A report of 80 runs, before and now."""
+    numbers = json.loads((ROOT / "results/report/speed.json").read_text(encoding="utf-8"))
+    lines = []
+    for name, words in (("before", f"commit {numbers['before_commit']}"), ("now", "now")):
+        clock = ", ".join(f"{seconds:.0f}" for seconds in numbers[name]["seconds"])
+        lines.append([words, f"{numbers[name]['processor_seconds']:.1f}", clock])
+    lines.append(["times faster", f"{numbers['times_faster']:.1f}", ""])
+    return _table(["80 runs", "processor seconds (least of 3)", "seconds on the clock"], lines)
+
+
+def coverage() -> str:
+    """How often the intervals of a fit cover what they should."""
+    table = pd.read_csv(ROOT / "results/fit/coverage.csv")
+    lines = [
+        [
+            row["curves"],
+            row["coefficient"],
+            *(f"{100 * row[c]:.0f} %" for c in ("level", "covered", "estimate_inside")),
+            f"{row['median_width']:.3g}",
+        ]
+        for _, row in table.iterrows()
+    ]
+    return _table(
+        ["curves", "coefficient", "level", "covered", "estimate inside", "median width"], lines
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "core": lambda: rules("core"),
     "all": lambda: rules("all"),
@@ -155,13 +187,17 @@ TABLES: dict[str, Callable[[], str]] = {
     "worth": worth,
     "powers": powers,
     "bn": bn,
+    "report-speed": report_speed,
+    "coverage": coverage,
     "gain": gain,
 }
 
 
 def filled(text: str) -> str:
     """A page with its tables as the files have them."""
-    return _SLOT.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+    return _SLOT.sub(
+        lambda match: match[1] + TABLES[match[2]]() + "\n\n<!-- end of table -->", text
+    )
 
 
 def _interval(row: pd.Series, name: str) -> str:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from research.pages import PAGES
+
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("pandas")
 
@@ -15,9 +17,7 @@ def pages():
     return pages
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "results/README.md", "results/budget/README.md", "docs/training.md"]
-)
+@pytest.mark.parametrize("name", PAGES)
 def test_pages_have_the_tables_of_the_files(pages, name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert "<!-- table " in text
