@@ -174,28 +174,3 @@ def test_a_damaged_file_ends_in_one_sentence(tmp_path, suffix):
             refused += 1
             assert isinstance(result.exception, TstarError | SystemExit), repr(result.exception)
     assert refused > 10
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"3.temperature": torch.ones(3)},
-        {"3.temperature": torch.zeros(())},
-        {"3.temperature": 5.0},
-        {"3.layer.weight": None},
-        {"3.layer.weight": "W"},
-        {"3.layer.weight": torch.ones(4, 6, dtype=torch.int64)},
-        {"3.layer.weight": torch.ones(4, 6).to_sparse()},
-        {"3.layer.weight": torch.ones(1, 1).expand(10**6, 10**6)},
-        {"3.layer.weight": torch.ones(())},
-        {"3.norm.running_var": torch.full((6,), -1.0)},
-        {"3.norm.running_mean": torch.ones(7)},
-        {"3.norm.running_mean": torch.full((6,), float("nan"))},
-        {"3.layer.bias": torch.ones(5)},
-        {"3.layer.bias": torch.full((4,), float("inf"))},
-    ],
-)
-def test_states_of_a_wrong_kind_name_the_tensor(change):
-    (name,) = change
-    with pytest.raises(TstarError, match=name.rpartition(".")[2]):
-        fold_state_dict({**trained(network()).state_dict(), **change, 3: "a key that is no name"})

@@ -9,7 +9,6 @@ from torch import nn
 
 import tstar
 from tstar import TemperedHead, TstarError, TstarWarning
-from tstar.surgery.checkpoints import to_plain, to_tempered
 
 
 def network():
@@ -90,45 +89,6 @@ def test_a_tempered_checkpoint_does_too_and_says_if_it_brings_another_t():
         tstar.temper(network(), 5.0, state_dict=trained.state_dict())
     with pytest.raises(TstarError, match="state_dict must fit the model"):
         tstar.temper(network(), 3.0, state_dict={"0.weight": torch.ones(2)})
-
-
-def test_keys_go_over_and_back():
-    plain = network().state_dict()
-    tempered = tstar.temper(network(), 3.0)
-    there = to_tempered(plain, "2")
-    missing, unexpected = tempered.load_state_dict(there, strict=False)
-    assert unexpected == []
-    assert all(key.startswith(("2.norm", "2.temperature")) for key in missing)
-    back = to_plain(tempered.state_dict())
-    assert list(back) == list(plain)
-    assert all(torch.equal(back[key], plain[key]) for key in plain)
-    alone = nn.Linear(3, 2).state_dict()
-    assert set(to_tempered(alone, "")) == {"layer.weight", "layer.bias"}
-    with pytest.raises(TstarError, match=r"no fc\.weight"):
-        to_tempered(plain, "fc")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("temperature", 0.0, r"2\.temperature must be positive"),
-        ("temperature", -1.0, r"2\.temperature must be positive"),
-        ("temperature", float("nan"), r"2\.temperature holds NaN or infinity"),
-        ("temperature", float("inf"), r"2\.temperature holds NaN"),
-        ("norm.running_var", -0.5, r"2\.norm\.running_var holds a negative variance"),
-        ("norm.running_mean", float("nan"), r"2\.norm\.running_mean holds NaN"),
-        ("layer.weight", float("nan"), r"2\.layer\.weight holds NaN"),
-        ("layer.bias", float("inf"), r"2\.layer\.bias holds NaN or infinity"),
-    ],
-)
-def test_numbers_that_are_no_weights_are_not_folded(name, value, message):
-    model = tstar.temper(network(), 3.0)
-    model.train()(torch.randn(8, 6))
-    tensor = model[2].state_dict()[name]
-    tensor.reshape(-1)[0] = value
-    with pytest.raises(TstarError, match=message):
-        tstar.fold(model.eval())
-    assert isinstance(model[2], TemperedHead)
 
 
 def train_a_little(model, example, steps=4):
