@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tstar.paper
-from research.paper.statistics import Paired, Ranking, holm, paired, ranking
+from research.paper.statistics import Paired, Ranking, paired, ranking
+from tstar.comparing.statistics import holm
 from tstar.errors import unknown
 from tstar.paper.catalogue import METHODS, VARIANTS
 from tstar.paper.loading import table
@@ -71,7 +72,7 @@ def against_default(scores: pd.DataFrame) -> list[Comparison]:
     names = [name for name in METHODS if name != "T=1"]
     gains = {name: scores[name] - scores["T=1"] for name in names}
     results = {name: paired(gains[name].tolist()) for name in names}
-    adjusted = holm([results[name].wilcoxon_p for name in names])
+    adjusted = holm({name: results[name].wilcoxon_p for name in names})
     return [
         Comparison(
             name,
@@ -79,7 +80,7 @@ def against_default(scores: pd.DataFrame) -> list[Comparison]:
             p,
             tuple(str(place) for place in gains[name].index[gains[name] < -1e-9]),
         )
-        for name, p in zip(names, adjusted, strict=True)
+        for name, p in ((name, adjusted[name]) for name in names)
     ]
 
 

@@ -109,20 +109,6 @@ def signed_rank_p(values: Array) -> float:
     return float(counts[distance >= observed - 1e-9].sum() / counts.sum())
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values, in the order given.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, running = [0.0] * len(p_values), 0.0
-    for position, index in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - position) * p_values[index]))
-        adjusted[index] = running
-    return adjusted
-
-
 def ranking(scores: Array, names: Sequence[str], level: float = 0.05) -> Ranking:
     """Friedman's test over blocks (rows) and Nemenyi's critical difference between methods (columns).
 

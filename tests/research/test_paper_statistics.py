@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from research.paper.statistics import holm, paired, paired_variance_p, ranking, signed_rank_p
+from research.paper.statistics import paired, paired_variance_p, ranking, signed_rank_p
 from tstar import TstarError
 
 
@@ -47,13 +47,6 @@ def test_paired_is_antisymmetric():
     assert (a.wins, a.losses) == (b.losses, b.wins)
     assert a.wilcoxon_p == pytest.approx(b.wilcoxon_p)
     assert a.mean == pytest.approx(-b.mean)
-
-
-def test_holm_against_the_definition():
-    p = [0.01, 0.04, 0.03, 0.005]
-    assert holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 def test_ranking_reproduces_friedman_and_the_tabled_critical_value():

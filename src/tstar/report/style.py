@@ -156,7 +156,8 @@ def head(figure: Figure, every: Sequence[Axes], titles: Sequence[str], width: in
         axes.set_title(literal(rest), fontsize=8)
     text = literal("\n".join(textwrap.wrap(shared, 90)))
     if shared and figure.legends:
-        figure.legends[0].set_title(text, {"size": 9})  # above the legend, not on it
+        figure.legends[0].set_title(text)  # above the legend, not on it
+        figure.legends[0].get_title().set_fontsize(9)
     elif shared:
         figure.suptitle(text, fontsize=9)
 
