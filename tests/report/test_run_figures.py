@@ -75,7 +75,8 @@ def test_bn_difference_is_with_minus_without(records):
         assert panel.at_one[i].value == pytest.approx(
             100 * (statistics.mean(bn) - statistics.mean(plain))
         )
-        error = math.sqrt(statistics.variance(bn) / 3 + statistics.variance(plain) / 3)
+        paired = [b - p for b, p in zip(bn, plain, strict=True)]  # seed by seed
+        error = statistics.stdev(paired) / math.sqrt(3)
         assert panel.at_one[i].error == pytest.approx(100 * error)
     # Planted: the peaks are equally high, and T = 1 is farther from the peak with BN.
     assert all(abs(d.value) < 2 for d in panel.at_best)

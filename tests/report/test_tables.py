@@ -145,6 +145,34 @@ def test_methods_are_ranked_within_their_block_and_failures_are_not(make_store):
     assert found[heading, "insert-ln", "accuracy [%]"].value == pytest.approx(45)
 
 
+def test_methods_with_other_seeds_are_not_ranked_and_conditions_not_mixed(make_store):
+    def change(rows):
+        kept = []
+        for spec, result in rows:
+            result["test_accuracy"] = {"default": 0.7, "kd": 0.8, "insert-ln": 0.99}[spec.method]
+            if spec.method != "insert-ln" or spec.seed == 0:
+                kept.append((spec, result))
+        return kept
+
+    store = make_store(
+        tasks=(("a", 2.0, 10),),
+        grid=(),
+        widths=(64,),
+        seeds=2,
+        methods=("default", "kd", "insert-ln"),
+        change=change,
+        lr=(0.1, 0.01),
+    )
+    table = methods_table(load(store))
+    assert [block.heading for block in table.blocks] == [
+        "a · resnet10 · M = 64 · lr 0.01",
+        "a · resnet10 · M = 64 · lr 0.1",
+    ]
+    for block in table.blocks:
+        marks = {row[0].text: row[1].mark for row in block.rows}
+        assert marks == {"default": "second", "kd": "best", "insert-ln": ""}
+
+
 def test_no_methods_no_table(make_store):
     store = make_store(tasks=(("a", 2.0, 10),), widths=(64,), seeds=1, norms=("batch",))
     with pytest.raises(TstarError, match="No method"):

@@ -293,6 +293,11 @@ _SAID = {
 }
 
 
+def said(name: str, value: Any) -> str:
+    """A fact in words: «16 px», «lr 0.1»."""
+    return _SAID.get(name, f"{name.replace('_', ' ')} {{}}").format(text(value))
+
+
 def _settings(found: Sequence[Curve]) -> list[str]:
     """For each condition, the facts in which conditions of its data set and model differ."""
     names = [name for name in (*FACTS, "backbone") if name not in _SHOWN]
@@ -305,7 +310,7 @@ def _settings(found: Sequence[Curve]) -> list[str]:
     for c in found:
         place = values[(c.facts.get("dataset"), c.facts.get("model"))]
         varying = [
-            _SAID.get(name, f"{name.replace('_', ' ')} {{}}").format(text(c.facts.get(name)))
+            said(name, c.facts.get(name))
             for name in names
             if len(place[name]) > 1 and c.facts.get(name) is not None
         ]

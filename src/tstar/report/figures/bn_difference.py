@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
@@ -70,12 +71,16 @@ def _panel(group: list[tuple[Sweep, Sweep]]) -> DifferencePanel:
 
 
 def difference(plain: Sweep, i: int | None, bn: Sweep, j: int | None) -> Difference:
-    """100·(mean with BN − mean without), error sqrt(s₁²/n₁ + s₂²/n₂); NaN where a T is missing."""
+    """100·(with BN − without) over the seeds that both have, and its standard error; NaN where there are none."""
     if i is None or j is None:
         return Difference(math.nan, math.nan)
-    first, second = plain.standard_error(i), bn.standard_error(j)
-    error = math.nan if first is None or second is None else 100 * math.hypot(first, second)
-    return Difference(100 * (bn.mean(j) - plain.mean(i)), error)
+    first = plain.curve.by_seed(plain.temperatures[i], plain.metric)
+    second = bn.curve.by_seed(bn.temperatures[j], bn.metric)
+    both = [100 * (second[s] - first[s]) for s in sorted(first.keys() & second.keys())]
+    if not both:
+        return Difference(math.nan, math.nan)
+    error = stdev(both) / math.sqrt(len(both)) if len(both) > 1 else math.nan
+    return Difference(fmean(both), error)
 
 
 @styled

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tstar.curves import FACTS
 from tstar.curves.resampling import Array, estimate
 from tstar.errors import TstarError
 from tstar.evidence.regret import RULES
-from tstar.report.records import Records, Sweep, number, text
+from tstar.report.records import Records, Sweep, number, said, text
 from tstar.report.tables.cells import (
     Block,
     Cell,
@@ -176,30 +177,40 @@ def _starred(cell: Cell, outside: bool) -> Cell:
 
 
 def methods_table(records: Records) -> Table:
-    """Every method but the grids, a block a data set, model and M."""
+    """Every method but the grids, a block for each condition."""
     frame = records.frame
     if "method" not in frame.columns or not (frame["method"] != "fixed").any():
         raise TstarError("No method was run beside fixed temperatures.")
     others = frame[frame["method"].notna() & (frame["method"] != "fixed")]
-    names = [n for n in ("dataset", "model", "num_features", "scenario", "lr") if n in others]
+    # A run that failed or diverged early has no length of its own.
+    names = [n for n in FACTS if n in others and n not in ("epochs", "steps", "num_train")]
+    several = [n for n in names[1:] if others[n].nunique(dropna=False) > 1]
     blocks = []
     for key, part in others.groupby(names, dropna=False, sort=True):
         facts = dict(zip(names, key, strict=True))
-        rows = [
-            _method(str(name), runs.to_dict("records"), records.metric)
-            for name, runs in part.groupby("method", sort=False)
-        ]
-        # A method with a failed run is not ranked: leaving its failures out would flatter it.
-        marks = ranked([None if row[3].value else _value(row[1]) for row in rows])
+        runs = {
+            str(name): own.to_dict("records") for name, own in part.groupby("method", sort=False)
+        }
+        rows = [_method(name, own, records.metric) for name, own in runs.items()]
+        # Ranked are methods with the same seeds, all of them finished: leaving failures out would flatter.
+        seeds = [frozenset(run.get("seed") for run in own) for own in runs.values()]
+        most = max(seeds, key=lambda s: (seeds.count(s), len(s)))
+        marks = ranked(
+            [
+                None if row[3].value or own != most else _value(row[1])
+                for row, own in zip(rows, seeds, strict=True)
+            ]
+        )
         marked = tuple(
             (row[0], row[1]._replace(mark=m), *row[2:]) for row, m in zip(rows, marks, strict=True)
         )
         width = text(facts.get("num_features"))
         heading = [text(facts.get("dataset")), text(facts.get("model")), f"M = {width}"]
-        if len(others["lr"].dropna().unique() if "lr" in others else ()) > 1:
-            heading.append(f"lr = {text(facts.get('lr'))}")
-        if facts.get("scenario") not in (None, "scratch"):
-            heading.append(text(facts["scenario"]))
+        heading += [
+            said(name, facts[name])
+            for name in several
+            if name not in ("model", "num_features") and text(facts[name])
+        ]
         blocks.append(Block(marked, " · ".join(part for part in heading if part)))
     return Table(
         "methods",
@@ -207,7 +218,7 @@ def methods_table(records: Records) -> Table:
         ("method", "accuracy [%]", "± s.d.", "failed", "n", "T", "NLL", "ECE", "trainings"),
         tuple(blocks),
         f"{records.metric.capitalize()} accuracy, mean over n seeds; diverged runs count as chance. Best in bold, "
-        "second best underlined within a block; a method with failed runs is not ranked.",
+        "second best underlined within a block; a method with failed runs or with other seeds is not ranked.",
         command=records.command("report"),
     )
 
