@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -194,7 +195,7 @@ def folder(where: Path) -> None:
     from PIL import Image
     from sklearn.datasets import load_digits
 
-    (where / "studies").symlink_to(ROOT / "studies")
+    shutil.copytree(ROOT / "studies", where / "studies")
     digits = load_digits()
     for i, (image, label) in enumerate(zip(digits.images[:120], digits.target, strict=False)):
         target = where / "path" / "to" / "images" / f"digit {label}"

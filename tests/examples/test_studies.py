@@ -10,6 +10,7 @@ import pytest
 
 from tstar.sweep.store import Store
 
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the scripts are for POSIX shells")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CLUSTER = sorted((EXAMPLES / "cluster").glob("*.sh"))
 

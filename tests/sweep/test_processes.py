@@ -18,7 +18,12 @@ from tstar.sweep.run import run_sweep
 from tstar.sweep.store import Store
 from tstar.sweep.study import parse_study
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="processes are watched through Linux's /proc"
+    ),
+]
 
 LONGER = """
 csg = false
