@@ -100,7 +100,7 @@ def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = BINS) 
 
     Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
     """
-    confidence, predicted = probabilities.max(1)
+    confidence, predicted = probabilities.detach().max(1)
     edges = torch.linspace(0, 1, bins + 1, dtype=confidence.dtype, device=confidence.device)
     where = (torch.bucketize(confidence, edges, right=True) - 1).clamp_(0, bins - 1)
     gap = (predicted == targets).double() - confidence.double()
