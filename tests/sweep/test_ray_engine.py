@@ -1,7 +1,12 @@
 """Ray that cannot be reached, or no longer: one error, soon."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +14,18 @@ from tstar.errors import TstarError
 from tstar.sweep import ray_engine
 from tstar.sweep.execute import Job
 from tstar.sweep.plan import make_plan
+from tstar.sweep.store import Store
+
+STUDY = """
+csg = false
+[training]
+epochs = 2
+[[grid]]
+dataset = "digits"
+model = "mlp"
+num_features = 8
+temperature = 1
+"""
 
 
 def test_work_that_does_not_end_is_given_up():
@@ -65,3 +82,60 @@ def test_a_cluster_that_goes_away_is_an_error_soon(study, monkeypatch):
 def _wait(engine):
     while True:
         engine.collect(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_sweep_whose_head_is_killed_ends_soon_and_gives_its_runs_back(tmp_path):
+    pytest.importorskip("ray")
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("epochs = 2", "epochs = 3000"))
+    words = ["sweep", str(study), "--store", str(tmp_path / "runs.db"), "--engine", "ray", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tstar", *words, "--workers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"},
+    )
+    try:
+        head = _until(lambda: _descendant(process.pid, "gcs_server"))
+        _until(lambda: _claimed(tmp_path / "runs.db"))
+        os.kill(head, signal.SIGKILL)
+        started = time.monotonic()
+        out, err = process.communicate(timeout=60)
+        assert time.monotonic() - started < 45
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "The Ray cluster is gone" in err
+    assert out == ""
+    assert _claimed(tmp_path / "runs.db") == 0
+
+
+def _until(condition, seconds=120.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.2)
+    raise AssertionError("it did not come about")
+
+
+def _claimed(store):
+    if not store.exists():
+        return 0
+    with Store(store) as opened:
+        return sum(row["status"] == "running" for row in opened.rows())
+
+
+def _descendant(pid, name):
+    """A process of this name below ``pid``, so that nobody else's is killed."""
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for one in child.read_text().split():
+            if name in Path(f"/proc/{one}/comm").read_text():
+                return int(one)
+            if found := _descendant(one, name):
+                return found
+    return None
