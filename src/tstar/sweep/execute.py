@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
@@ -334,13 +335,12 @@ def _below_root(what: str, name: str) -> None:
         raise TstarError(problem)
 
 
-_checksums: dict[int, tuple[Any, str]] = {}
+_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def checksum(data: DataSet) -> str:
     """The data's checksum, computed once for as long as they stay in memory."""
-    known = _checksums.get(id(data))
-    if known is None or known[0] is not data:
-        _checksums.clear()
-        known = _checksums[id(data)] = (data, data.checksum())
-    return known[1]
+    known = _checksums.get(data)
+    if known is None:
+        known = _checksums[data] = data.checksum()
+    return known
