@@ -30,7 +30,6 @@ RECIPES = {
     ("batch", "times-t"): "BN, T, ×T",
 }
 USUAL = {"sgd": (0.1, 5e-4), "adamw": (1e-3, 0.01)}
-Chosen = tuple[float, float, float]  # lr, weight decay, T
 
 
 def load(path: Path = FOLDER / "store.parquet") -> pd.DataFrame:
@@ -85,10 +84,6 @@ def best(table: pd.DataFrame) -> pd.Series | None:
     return None if full.empty else full.loc[full["val"].idxmax()]
 
 
-def conditions(table: pd.DataFrame) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
-    return [(key, group) for key, group in table.groupby(CONDITION, dropna=False)]
-
-
 def points(
     plain: pd.DataFrame, optimizer: str
 ) -> dict[str, Callable[[pd.DataFrame], pd.DataFrame]]:
@@ -109,24 +104,32 @@ def points(
     return found
 
 
-def gains(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per condition, point and recipe: what it gives over plain; T (and at its best lr, decay) by validation."""
+def gains(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per condition, point and recipe: what it gives over plain; T (and at its best lr, decay) by validation.
+
+    Both sides are means over the seeds that every cell of the recipe has.
+    """
     rows = []
-    for key, group in conditions(table):
+    for key, group in runs.groupby(CONDITION, dropna=False):
         facts = dict(zip(CONDITION, key, strict=True))
-        plain = group[group["recipe"] == PLAIN]
-        if plain.empty:
-            continue
-        for point, take in points(plain, str(facts["optimizer"])).items():
-            base = best(take(plain))
-            if base is None:
+        for recipe, own in group[group["recipe"] != PLAIN].groupby("recipe", sort=False):
+            table = cells(own)
+            seeds = [
+                s
+                for s in sorted(own["seed"].unique())
+                if len(cells(own[own["seed"] == s])) == len(table)
+            ]
+            mine, plain = (
+                cells(part[part["seed"].isin(seeds)])
+                for part in (own, group[group["recipe"] == PLAIN])
+            )
+            if mine.empty or plain.empty:
                 continue
-            for recipe in RECIPES.values():
-                mine = take(group[group["recipe"] == recipe])
-                chosen = best(mine)
-                if chosen is None or chosen["seeds"] < base["seeds"]:
+            for point, take in points(plain, str(facts["optimizer"])).items():
+                base, chosen = best(take(plain)), best(take(mine))
+                if base is None or chosen is None:
                     continue
-                one = mine[mine["temperature"] == 1]
+                one = take(mine)[take(mine)["temperature"] == 1]
                 rows.append(
                     {
                         **facts,
@@ -144,9 +147,9 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
                         "gain_T1": one["test"].max() - base["test"] if len(one) == 1 else math.nan,
                         "gain_nll": base["nll"] - chosen["nll"],
                         "gain_ece": base["ece"] - chosen["ece"],
-                        "tried": len(mine),
+                        "tried": len(take(mine)),
                         "plain_tried": len(take(plain)),
-                        "seeds": int(chosen["seeds"]),
+                        "seeds": len(seeds),
                     }
                 )
     return pd.DataFrame(rows)
@@ -187,14 +190,15 @@ def interval(values: pd.Series) -> tuple[float, float]:
     return values.mean() - half, values.mean() + half
 
 
-def sensitivity(table: pd.DataFrame) -> pd.DataFrame:
+def sensitivity(runs: pd.DataFrame) -> pd.DataFrame:
     """What a rate that is off by half a decade and by a decade costs, at the usual decay: points below the recipe's best."""
     rows = []
-    for key, group in conditions(table):
+    for key, group in runs.groupby(CONDITION, dropna=False):
         facts = dict(zip(CONDITION, key, strict=True))
-        usual = group[group["weight_decay"] == USUAL[str(facts["optimizer"])][1]]
-        for (recipe, T), mine in usual.groupby(["recipe", "temperature"]):
-            top = best(mine)
+        usual = group[np.isclose(group["weight_decay"], USUAL[str(facts["optimizer"])][1])]
+        for (recipe, T), own in usual.groupby(["recipe", "temperature"]):
+            mine = cells(own[own["seed"].isin(common_seeds(own))])
+            top = None if mine.empty else best(mine)
             if top is None or mine["lr"].nunique() < 3:
                 continue
             for off in (1 / math.sqrt(10), math.sqrt(10), 0.1, 10):
@@ -207,33 +211,40 @@ def sensitivity(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def best_temperature(table: pd.DataFrame) -> pd.DataFrame:
-    """Where in T each recipe is best at each rate, and how fast the head then learns: lr·steps·M/(T²·K)."""
+def common_seeds(runs: pd.DataFrame) -> list[int]:
+    """The seeds that every cell of these runs has."""
+    count = len(cells(runs))
+    return [
+        s for s in sorted(runs["seed"].unique()) if len(cells(runs[runs["seed"] == s])) == count
+    ]
+
+
+def best_temperature(runs: pd.DataFrame) -> pd.DataFrame:
+    """Where in T each recipe is best at each rate and decay, and what the hottest T gives."""
     rows = []
-    for key, group in conditions(table):
+    for key, group in runs[runs["recipe"] != PLAIN].groupby(CONDITION, dropna=False):
         facts = dict(zip(CONDITION, key, strict=True))
-        for (recipe, lr, decay), mine in group.groupby(["recipe", "lr", "weight_decay"]):
-            grid = mine[mine["seeds"] == mine["seeds"].max()]
-            if recipe == PLAIN or len(grid) < 3:
+        for (recipe, lr, decay), own in group.groupby(["recipe", "lr", "weight_decay"]):
+            grid = cells(own[own["seed"].isin(common_seeds(own))])
+            if len(grid) < 3:
                 continue
-            top = best(grid)
+            top, hottest = best(grid), grid.loc[grid["temperature"].idxmax()]
             assert top is not None
             rows.append({**facts, "recipe": recipe, "lr": lr, "decay": decay, "T": top["temperature"],
-                         "test": top["test"], "at_hottest": grid.loc[grid["temperature"].idxmax(), "test"],
-                         "hottest": grid["temperature"].max()})  # fmt: skip
+                         "test": top["test"], "hottest": hottest["temperature"], "at_hottest": hottest["test"]})  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def main() -> None:
     runs = load()
     table = cells(runs)
-    found = gains(table)
+    found = gains(runs)
     for name, content in {
         "cells": table,
         "gains": found,
         "summary": summary(found),
-        "sensitivity": sensitivity(table),
-        "best_temperature": best_temperature(table),
+        "sensitivity": sensitivity(runs),
+        "best_temperature": best_temperature(runs),
     }.items():
         content.round(4).to_csv(FOLDER / f"{name}.csv", index=False)
     facts = {"runs": len(runs), "noise": noise(runs), "hours": runs["seconds"].sum() / 3600}

@@ -27,20 +27,23 @@ def test_validation_chooses_and_test_scores():
         run("BN, T", 0.3, 4, val=61, test=54),  # chosen, though T = 8 tests better
         run("BN, T", 0.3, 8, val=59, test=70),
     ]
-    found = speeds.gains(speeds.cells(pd.DataFrame(runs))).set_index("point")["gain"]
+    found = speeds.gains(pd.DataFrame(runs)).set_index("point")["gain"]
     assert found["usual rate and decay"] == pytest.approx(57 - 50)
     assert found["plain's best rate"] == pytest.approx(54 - 55)
     assert found["each at its own best"] == pytest.approx(54 - 55)
 
 
-def test_a_recipe_with_fewer_seeds_than_plain_is_not_compared():
+def test_both_sides_are_means_over_the_same_seeds():
     runs = [
-        *[run("plain", 0.1, 1, 50, 50, seed=s) for s in (0, 1)],
-        run("BN, T", 0.1, 4, 99, 99),
-        *[run("T", 0.1, 4, 51, 52, seed=s) for s in (0, 1)],
+        *[run("plain", 0.1, 1, 50, 50 + 10 * s, seed=s) for s in (0, 1)],
+        run("BN, T", 0.1, 4, 51, 52, seed=0),  # one seed: compared with that seed of plain
+        *[run("T", 0.1, 4, 51, 56, seed=s) for s in (0, 1)],
     ]
-    found = speeds.gains(speeds.cells(pd.DataFrame(runs)))
-    assert set(found["recipe"]) == {"T"}
+    found = speeds.gains(pd.DataFrame(runs))
+    usual = found[found["point"] == "usual rate and decay"].set_index("recipe")
+    assert usual.loc["BN, T", "gain"] == pytest.approx(52 - 50)
+    assert usual.loc["T", "gain"] == pytest.approx(56 - 55)
+    assert usual["seeds"].to_dict() == {"BN, T": 1, "T": 2}
 
 
 def test_noise_is_the_deviation_between_seeds():
@@ -51,7 +54,7 @@ def test_noise_is_the_deviation_between_seeds():
 def test_sensitivity_is_the_loss_beside_the_best_rate():
     values = {0.03: 40.0, 0.1: 50.0, 0.3: 47.0, 1.0: 20.0}
     runs = [run("plain", lr, 1, test, test) for lr, test in values.items()]
-    found = speeds.sensitivity(speeds.cells(pd.DataFrame(runs))).set_index("off")["loss"]
+    found = speeds.sensitivity(pd.DataFrame(runs)).set_index("off")["loss"]
     assert found.to_dict() == {0.32: 10.0, 3.16: 3.0, 10.0: 30.0}
 
 
