@@ -227,9 +227,9 @@ def main() -> None:
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if options.action == "summary":
-        from coverage_summary import summarise
+        from coverage_summary import summarize
 
-        summarise(RESULTS)
+        summarize(RESULTS)
         return
     if options.library is None:
         parser.error("which library?")

@@ -45,7 +45,7 @@ def torchvision_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, i
 
     options: dict[str, Any] = {"num_classes": CLASSES, "weights": None}
     if "googlenet" in name or "inception" in name:
-        options["init_weights"] = False  # only spares the slow initialisation
+        options["init_weights"] = False  # only spares the slow initialization
     with torch.device(device):
         model = get_model(name, **options)
     if device == "meta":
@@ -62,7 +62,7 @@ def timm_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | No
             return timm.create_model(name, num_classes=CLASSES, **options)  # type: ignore[no-any-return]
 
     try:
-        sketch = build("meta")  # for what it declares; costs no initialisation
+        sketch = build("meta")  # for what it declares; costs no initialization
     except Exception as error:
         raise NotBuilt(f"{type(error).__name__}: {error}") from error
     if not hasattr(sketch, "get_classifier"):

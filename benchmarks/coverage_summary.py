@@ -9,7 +9,7 @@ from pathlib import Path
 TARGETS = {"torchvision": "100 %", "timm": "≥ 99 %", "transformers": "≥ 95 %"}
 
 
-def summarise(folder: Path) -> None:
+def summarize(folder: Path) -> None:
     """Write the summary of every CSV file of rows in ``folder``."""
     lines = [
         "# Coverage",

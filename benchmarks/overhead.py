@@ -32,12 +32,12 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "overhead"
 
 
 def trainer(model: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
-    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
 
     return step
 

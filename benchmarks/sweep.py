@@ -3,7 +3,7 @@
 1. One run of tstar's loop (data in memory as tensors, augmentation of whole batches, channels-last)
    against a plain PyTorch loop with the ordinary per-image DataLoader pipeline (torchvision's
    RandomCrop, RandomHorizontalFlip, RandomRotation, ToTensor, Normalize on PIL images): the same network,
-   data, batch size, augmentation and optimiser, interleaved in one process, one thread.
+   data, batch size, augmentation and optimizer, interleaved in one process, one thread.
    Throughput is per second of processor time, which on one thread is wall time on an idle machine and
    is not disturbed by other people's processes.
 2. A sweep with two workers against one: the same runs into fresh stores, interleaved, the start of the

@@ -143,7 +143,7 @@ def way(f: Mapping[str, Any]) -> str:
 
 
 def exponents_table(found: list[Condition]) -> pd.DataFrame:
-    """How the best T moves with M, lr and steps, by optimiser."""
+    """How the best T moves with M, lr and steps, by optimizer."""
     rows = []
     for optimizer in ("sgd", "adamw"):
         mine = [
@@ -191,7 +191,7 @@ def cliff_table(found: list[Condition]) -> pd.DataFrame:
 
 
 def cliff_powers(cliffs: pd.DataFrame) -> pd.DataFrame:
-    """Least squares of ln T, where a tenth of the accuracy is lost, on ln(lr·steps), ln M and ln K, by optimiser."""
+    """Least squares of ln T, where a tenth of the accuracy is lost, on ln(lr·steps), ln M and ln K, by optimizer."""
     rows = []
     for optimizer, part in cliffs.dropna(subset=["tenth_lost"]).groupby("optimizer"):
         product = part["lr"] * part["steps"]

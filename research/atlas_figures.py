@@ -10,7 +10,7 @@ import pandas as pd
 
 from research.laws.exponents import too_hot
 from tstar.curves import Curve
-from tstar.report.style import COLOURS, FAINT, INK, LINES, MARKERS, look, new_figure, panels, short
+from tstar.report.style import COLORS, FAINT, INK, LINES, MARKERS, look, new_figure, panels, short
 
 GRID = (0.25, 1, 4, 16, 64, 256)
 LABELS = {
@@ -38,7 +38,7 @@ def curves(found: Sequence[Curve]) -> Any:
                     continue
                 i = widths.index(int(case.facts["num_features"]))
                 y = 100 * case.means()
-                ax.plot(case.temperatures, y - y.max(), color=COLOURS[i], ls=LINES[i], marker=MARKERS[i], ms=3, lw=1.2)  # fmt: skip
+                ax.plot(case.temperatures, y - y.max(), color=COLORS[i], ls=LINES[i], marker=MARKERS[i], ms=3, lw=1.2)  # fmt: skip
             _temperatures(ax)
             ax.set_ylim(-20, 1)
             ax.grid(axis="y")
@@ -47,7 +47,7 @@ def curves(found: Sequence[Curve]) -> Any:
             ax.set_xlabel("temperature")
         for ax in axes[::4]:
             ax.set_ylabel("points below the best")
-        lines = [figure.axes[0].plot([], [], color=COLOURS[i], ls=LINES[i], marker=MARKERS[i], ms=3, label=f"M = {width}")[0] for i, width in enumerate(widths)]  # fmt: skip
+        lines = [figure.axes[0].plot([], [], color=COLORS[i], ls=LINES[i], marker=MARKERS[i], ms=3, label=f"M = {width}")[0] for i, width in enumerate(widths)]  # fmt: skip
         figure.legend(handles=lines, loc="outside lower center", ncols=len(widths))
     return figure
 
@@ -70,7 +70,7 @@ def cliffs(found: Sequence[Curve]) -> Any:
             for i, domain in enumerate(domains):
                 mine = [(x, T) for x, T, d in points if d == domain]
                 if mine:
-                    ax.plot(*zip(*mine, strict=True), MARKERS[i], color=COLOURS[i], ms=3.5, alpha=0.8, label=domain)  # fmt: skip
+                    ax.plot(*zip(*mine, strict=True), MARKERS[i], color=COLORS[i], ms=3.5, alpha=0.8, label=domain)  # fmt: skip
             if points:
                 x, T = (np.array([p[k] for p in points]) for k in (0, 1))
                 level = np.exp(np.mean(np.log(T) - power * np.log(x)))
@@ -92,7 +92,7 @@ def regrets(rules: pd.DataFrame, part: str, labels: dict[str, str]) -> Any:
         ax = figure.subplots()
         y = np.arange(len(mine))
         low, high = mine["regret"] - mine["regret_low"], mine["regret_high"] - mine["regret"]
-        ax.errorbar(mine["regret"], y, xerr=[low.clip(0), high.clip(0)], fmt="o", color=COLOURS[0], ms=4, lw=1.2)  # fmt: skip
+        ax.errorbar(mine["regret"], y, xerr=[low.clip(0), high.clip(0)], fmt="o", color=COLORS[0], ms=4, lw=1.2)  # fmt: skip
         ax.axvline(mine["noise"].iloc[0], color=INK, lw=1, ls=":", label="noise alone")
         ax.set_yticks(y, [labels.get(name, name) for name in mine["rule"]])
         ax.set_xlabel("points of test accuracy below the oracle, 95 % interval over data sets")
@@ -109,8 +109,8 @@ def advised_against_best(parts: dict[str, tuple[Sequence[Curve], Sequence[float]
             for i, optimizer in enumerate(("sgd", "adamw")):
                 rows = [(c, T) for c, T in zip(found, advised, strict=True) if c.facts["optimizer"] == optimizer]  # fmt: skip
                 for case, T in rows:
-                    ax.plot(plateau(case), [T, T], color=COLOURS[i], lw=0.8, alpha=0.35)
-                ax.plot([c.best for c, _ in rows], [T for _, T in rows], MARKERS[i], color=COLOURS[i], ms=3.5, alpha=0.8, label=optimizer)  # fmt: skip
+                    ax.plot(plateau(case), [T, T], color=COLORS[i], lw=0.8, alpha=0.35)
+                ax.plot([c.best for c, _ in rows], [T for _, T in rows], MARKERS[i], color=COLORS[i], ms=3.5, alpha=0.8, label=optimizer)  # fmt: skip
             ends = (0.2, 64)
             ax.plot(ends, ends, color=INK, lw=1, ls="--")
             ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="best T of the grid, and all within a point of it", ylabel="advised T", title=title)  # fmt: skip

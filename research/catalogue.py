@@ -51,7 +51,7 @@ def measure(library: str, name: str) -> int:
     from tstar.surgery.finding import find_head
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # notes of the libraries about old initialisations
+        warnings.simplefilter("ignore")  # notes of the libraries about old initializations
         with nowhere():
             model = _MAKERS[library](name)
         return find_head(model).num_features

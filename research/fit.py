@@ -88,11 +88,11 @@ def speed() -> str:
 
     common = {"tol": 0.0, "atol": 0.0, "polish": False, "updating": "deferred"}
 
-    def evolve(generations: int, vectorised: bool) -> object:
+    def evolve(generations: int, vectorized: bool) -> object:
         rng = np.random.default_rng(0)
-        target = task.columns if vectorised else plain
+        target = task.columns if vectorized else plain
         return differential_evolution(
-            target, box, maxiter=generations, seed=rng, vectorized=vectorised, **common
+            target, box, maxiter=generations, seed=rng, vectorized=vectorized, **common
         )
 
     slow = cpu_time(lambda: evolve(20, False), repeats=2)
@@ -109,7 +109,7 @@ def speed() -> str:
             "one thread, the least of several repeats. Plain: one candidate at a time, `numpy.interp` for each "
             "condition. Both give the same losses (checked in the run).",
             "",
-            "| what | plain | vectorised | ratio |",
+            "| what | plain | vectorized | ratio |",
             "|---|--:|--:|--:|",
             f"| one population (60 candidates) | {1e3 * one_by_one:.1f} ms | {1e3 * at_once:.3f} ms | {one_by_one / at_once:.0f}× |",
             f"| differential evolution, 20 generations | {slow:.2f} s | {fast:.3f} s | {slow / fast:.0f}× |",
@@ -195,7 +195,7 @@ def procedure() -> str:
             "## The paper's form and interpolation against ln T",
             "",
             "Cross-validated mean regret in points, on the paper's grid with noise 0.005. Each form wins where it is "
-            "the truth; which one real runs favour is for `tstar fit RUNS --alternatives` to say.",
+            "the truth; which one real runs favor is for `tstar fit RUNS --alternatives` to say.",
             "",
             *forms(),
             foot("--procedure"),

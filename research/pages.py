@@ -42,10 +42,10 @@ RULES = {
     "heated-up, trained": "heated-up, trained",
 }
 LAWS = {
-    "all powers": "every power free, by optimiser",
+    "all powers": "every power free, by optimizer",
     "limit": "the limit alone",
     "min(cn, limit)": "**min(cn, limit): ships**",
-    "one power": "one power free, by optimiser",
+    "one power": "one power free, by optimizer",
     "max(floor, min(cn, limit))": "max(floor, min(cn, limit))",
     "max(1, min(cn, limit))": "max(1, min(cn, limit)): never below T = 1",
     "default": "T = 1",

@@ -91,9 +91,9 @@ def head_inputs(model: torch.nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, 
 def measure(
     model: torch.nn.Module, data: DataSet, csg: float, T: float, when: str, accuracy: float
 ) -> Row:
-    inputs = standardise(data, data.x_test)
+    inputs = standardize(data, data.x_test)
     if when == "before training":
-        learn_statistics(model, standardise(data, data.x_train[:1000]))
+        learn_statistics(model, standardize(data, data.x_train[:1000]))
     z, logits = head_inputs(model, inputs)
     (head,) = tempered_heads(model).values()
     weight = head.layer.weight.detach().double()
@@ -127,8 +127,8 @@ def learn_statistics(model: torch.nn.Module, x: torch.Tensor) -> None:
         model(x)
 
 
-def standardise(data: DataSet, x: torch.Tensor) -> torch.Tensor:
-    """Images as training sees them, standardised with the training set's statistics."""
+def standardize(data: DataSet, x: torch.Tensor) -> torch.Tensor:
+    """Images as training sees them, standardized with the training set's statistics."""
     return standardizer(data.x_train, data.domain)(x)
 
 

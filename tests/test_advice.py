@@ -147,7 +147,7 @@ def test_with_a_long_training_the_papers_temperature_stays():
     assert not advice.warnings
 
 
-def test_momentum_is_read_from_the_optimiser():
+def test_momentum_is_read_from_the_optimizer():
     net = model()
     plain = torch.optim.SGD(net.parameters(), lr=0.1)
     heavy = tstar.recommend(net, optimizer=sgd(net, 0.01), steps=930)

@@ -83,7 +83,7 @@ def _environments() -> Iterator[Claim]:
     p_alpha = paired_variance_p(rows["alpha"].tolist(), rows["alpha_bn"].tolist())
     p_beta = paired_variance_p(rows["beta"].tolist(), rows["beta_bn"].tolist())
     yield Claim(
-        "optimisation of the coefficients",
+        "optimization of the coefficients",
         "BN makes the coefficients more stable (S.D. of α 2.17 to 1.86)",
         f"nine environments; equal variances are not rejected (Pitman-Morgan p = {p_alpha:.2f} for α, "
         f"{p_beta:.2f} for β)",
@@ -91,7 +91,7 @@ def _environments() -> Iterator[Claim]:
     )
     better = int((rows["gain"] > 0).sum())
     yield Claim(
-        "optimisation of the coefficients",
+        "optimization of the coefficients",
         "accuracy at T* is higher with BN",
         f"higher in {better} of {len(rows)} environments, by {rows['gain'].mean():.2f} points on average",
         _verdict(better, len(rows)),
@@ -99,14 +99,14 @@ def _environments() -> Iterator[Claim]:
 
 
 def _corrections() -> Iterator[Claim]:
-    frame = table("corrections").set_index(["optimisation", "correction"])
+    frame = table("corrections").set_index(["optimization", "correction"])
     gaps = [
         float(frame.loc[("GO", name), "avg"] - frame.loc[("CO", name), "avg"])
         for name in VARIANTS[1:]
     ]
     yield Claim(
         "effect of the task",
-        "global optimisation exceeds cross-validation on average",
+        "global optimization exceeds cross-validation on average",
         f"by {min(gaps):.2f} to {max(gaps):.2f} points",
         _verdict(sum(gap > 0 for gap in gaps), len(gaps)),
     )

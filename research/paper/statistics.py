@@ -46,7 +46,7 @@ class Ranking:
     critical_difference: float
 
     def groups(self) -> list[tuple[str, ...]]:
-        """The maximal sets of neighbours in rank whose ranks differ by less than the critical difference."""
+        """The maximal sets of neighbors in rank whose ranks differ by less than the critical difference."""
         order = sorted(range(len(self.names)), key=lambda i: self.ranks[i])
         found: list[tuple[str, ...]] = []
         reach = -1

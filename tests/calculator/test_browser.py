@@ -388,13 +388,13 @@ def test_nothing_sticks_out_and_text_has_contrast(open_page, scheme, width, tmp_
 
 
 def contrast(a: str, b: str) -> float:
-    """The contrast of two CSS colours, as WCAG 2 defines it."""
+    """The contrast of two CSS colors, as WCAG 2 defines it."""
     light = sorted(map(luminance, (a, b)))
     return (light[1] + 0.05) / (light[0] + 0.05)
 
 
-def luminance(colour: str) -> float:
-    parts = [float(p) / 255 for p in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+def luminance(color: str) -> float:
+    parts = [float(p) / 255 for p in color[color.index("(") + 1 : -1].split(",")[:3]]
     linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return math.fsum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 

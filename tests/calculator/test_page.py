@@ -63,9 +63,9 @@ def test_nothing_is_fetched(read):
 
 
 def test_every_field_has_a_label(read):
-    labelled = {attrs["for"] for tag, attrs in read.tags if tag == "label"}
+    labeled = {attrs["for"] for tag, attrs in read.tags if tag == "label"}
     fields = {attrs["id"] for tag, attrs in read.tags if tag in ("input", "select")}
-    assert fields == labelled
+    assert fields == labeled
 
 
 def test_embedded_json_cannot_close_its_element():

@@ -75,7 +75,7 @@ def test_fit_refuses_two_things_at_once(store):
 @pytest.mark.slow
 def test_fit_cross_validates_and_compares(store):
     data = json.loads(invoke("fit", store, "--cross-validate", "--restarts", "1", "--json").stdout)
-    assert {row["optimisation"] for row in data["rows"]} == {"CO", "GO"}
+    assert {row["optimization"] for row in data["rows"]} == {"CO", "GO"}
     data = json.loads(
         invoke(
             "fit", store, "--alternatives", "--variant", "cn", "--restarts", "1", "--json"

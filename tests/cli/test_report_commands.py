@@ -72,7 +72,7 @@ def test_the_list_of_figures_is_there_without_runs():
 def test_a_figure_s_data_are_printed(runs):
     data = json.loads(call("figure", "recommended", runs, "--json", "--variant", "csgcn").stdout)
     assert len(data["points"]) == 2
-    # Planted at the T of csgcn: the formula is right, and the grid's best T is its neighbour.
+    # Planted at the T of csgcn: the formula is right, and the grid's best T is its neighbor.
     assert all(point["regret"] < 8 for point in data["points"])
 
 

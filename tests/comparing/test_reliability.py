@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tstar import TstarError, data
-from tstar.comparing import compare_methods, draw_reliability, reliability_data, save, summarise
+from tstar.comparing import compare_methods, draw_reliability, reliability_data, save, summarize
 from tstar.comparing.reliability import pooled
 from tstar.methods.calibration import reliability
 from tstar.training import Config
@@ -86,7 +86,7 @@ def test_scaling_moves_confidence_and_not_accuracy(comparison):
 def test_saved_data_apart_from_the_drawing(comparison, tmp_path):
     pytest.importorskip("matplotlib")
     paths = save(
-        comparison.runs, summarise(comparison.runs), tmp_path, baseline="default", about="x"
+        comparison.runs, summarize(comparison.runs), tmp_path, baseline="default", about="x"
     )
     assert {path.name for path in paths} == {
         *("runs.csv", "table.csv", "table.md", "reliability.csv", "reliability.svg")

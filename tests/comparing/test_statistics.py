@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tstar import TstarError
-from tstar.comparing import Run, paired, summarise, to_csv, to_markdown, to_table
+from tstar.comparing import Run, paired, summarize, to_csv, to_markdown, to_table
 from tstar.comparing.statistics import holm
 from tstar.comparing.tables import save
 
@@ -35,7 +35,7 @@ NOISE = [0.83, 0.79, 0.82, 0.80, 0.81]
 
 
 def test_mean_spread_and_marks():
-    rows = {r.method: r for r in summarise(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
+    rows = {r.method: r for r in summarize(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
     assert rows["better"].mean == pytest.approx(100 * statistics.mean(BETTER))
     assert rows["better"].sd == pytest.approx(100 * statistics.stdev(BETTER))
     assert rows["better"].n == 5
@@ -63,11 +63,11 @@ def test_pairing_matters():
 
 
 def test_verdicts_are_not_fooled_by_noise():
-    rows = {r.method: r for r in summarise(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
+    rows = {r.method: r for r in summarize(runs(default=DEFAULT, better=BETTER, noise=NOISE))}
     assert rows["better"].paired.verdict == "better"
     assert rows["noise"].paired.verdict == "no evidence"
     assert rows["default"].paired is None
-    two = {r.method: r for r in summarise(runs(default=DEFAULT[:2], better=[0.9, 0.92001]))}
+    two = {r.method: r for r in summarize(runs(default=DEFAULT[:2], better=[0.9, 0.92001]))}
     assert two["better"].paired.verdict == "no evidence"
 
 
@@ -90,7 +90,7 @@ def test_identical_scores_and_too_few_of_them():
 
 def test_a_failed_run_is_shown_left_out_of_the_pairs_and_never_marked():
     rows = {
-        r.method: r for r in summarise(runs(default=DEFAULT, shaky=[0.99, None, 0.98, 0.99, 0.97]))
+        r.method: r for r in summarize(runs(default=DEFAULT, shaky=[0.99, None, 0.98, 0.99, 0.97]))
     }
     shaky = rows["shaky"]
     assert (shaky.n, shaky.failed, shaky.rank) == (4, 1, None)
@@ -99,14 +99,14 @@ def test_a_failed_run_is_shown_left_out_of_the_pairs_and_never_marked():
     text = to_markdown([*rows.values()])
     assert "4 (1 failed)" in text
     assert "it diverged" in text
-    gone = {r.method: r for r in summarise(runs(default=DEFAULT, gone=[None] * 5))}["gone"]
+    gone = {r.method: r for r in summarize(runs(default=DEFAULT, gone=[None] * 5))}["gone"]
     assert gone.mean is None
     assert gone.paired is None
 
 
 def test_markdown_and_csv_say_the_same(tmp_path):
     all_runs = runs(default=DEFAULT, better=BETTER, noise=NOISE)
-    rows = summarise(all_runs)
+    rows = summarize(all_runs)
     lines = to_markdown(rows).splitlines()
     assert lines[0].startswith("| method | accuracy [%] | n | cost |")
     assert "**85.40 ± 2.41**" in lines[3]
@@ -122,7 +122,7 @@ def test_markdown_and_csv_say_the_same(tmp_path):
 
 
 def test_the_terminal_table_marks_best_and_second():
-    table = to_table(summarise(runs(default=DEFAULT, better=BETTER)))
+    table = to_table(summarize(runs(default=DEFAULT, better=BETTER)))
     scores = list(table.columns[1].cells)
     assert scores[1].startswith("[bold]85.40")
     assert scores[0].startswith("[underline]81.00")

@@ -1,4 +1,4 @@
-"""The vectorised curves are NumPy's interp, condition by condition."""
+"""The vectorized curves are NumPy's interp, condition by condition."""
 
 import numpy as np
 import pytest

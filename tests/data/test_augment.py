@@ -212,7 +212,7 @@ def test_standardizer_takes_bytes_moves_and_leaves_text_alone() -> None:
     assert torch.equal(standardizer(text, "text")(text), text)
 
 
-def test_a_channel_that_does_not_vary_is_only_centred() -> None:
+def test_a_channel_that_does_not_vary_is_only_centered() -> None:
     x = torch.rand(30, 2, generator=generator())
     x[:, 1] = 4.0
     out = standardizer(x)(x)

@@ -64,7 +64,7 @@ def test_planted_coefficients_lie_in_the_intervals_with_noise(correction, varian
     assert np.mean(inside) >= 7 / 8
 
 
-def test_the_optimum_beats_every_neighbour_and_a_brute_force_search():
+def test_the_optimum_beats_every_neighbor_and_a_brute_force_search():
     runs = planted_runs("base", tasks=PAPER_TASKS[:2])
     result = fit(runs, "none", **QUICK)
     found = grids(runs, metric="val")

@@ -56,9 +56,9 @@ def test_a_fold_is_a_fit_without_the_data_set(runs):
 def test_correction_table_has_the_paper_s_layout(runs):
     table = correction_table(runs, restarts=1)
     assert table["correction"].tolist() == ["base", "csg", "cn", "csgcn"] * 2
-    assert table["optimisation"].tolist() == ["CO"] * 4 + ["GO"] * 4
+    assert table["optimization"].tolist() == ["CO"] * 4 + ["GO"] * 4
     tasks = [f"task{i}" for i in range(6)]
-    assert list(table.columns) == ["correction", "optimisation", *tasks, "avg"]
+    assert list(table.columns) == ["correction", "optimization", *tasks, "avg"]
     assert table["avg"].to_numpy() == pytest.approx(table[tasks].mean(axis=1).to_numpy())
     # With three conditions each, the global optimum is the best average that any set can have.
     co, go = table.iloc[:4]["avg"].to_numpy(), table.iloc[4:]["avg"].to_numpy()

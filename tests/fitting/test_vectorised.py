@@ -1,4 +1,4 @@
-"""The vectorised objective and the batched bootstrap against the plain way of computing them."""
+"""The vectorized objective and the batched bootstrap against the plain way of computing them."""
 
 from dataclasses import replace
 

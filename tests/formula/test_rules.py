@@ -73,7 +73,7 @@ def test_a_scale_as_a_temperature_gives_the_cosine_heads_logits():
     assert torch.allclose(h @ w.T / rules.from_scale(s, M), cosine, atol=1e-12)
 
 
-def test_the_row_norm_is_that_of_the_default_initialisation():
+def test_the_row_norm_is_that_of_the_default_initialization():
     torch.manual_seed(0)
     rows = torch.nn.Linear(4096, 500).weight.norm(dim=1)
     assert float(rows.detach().mean()) == pytest.approx(rules.ROW_NORM, rel=2e-3)

@@ -10,7 +10,7 @@ from torch import nn
 from tstar import methods
 from tstar.methods.ctkd import reversal
 from tstar.methods.distilling import divergence
-from tstar.methods.logit_standardization import standardise
+from tstar.methods.logit_standardization import standardize
 
 K, M, B = 5, 7, 6
 
@@ -133,9 +133,9 @@ def test_logit_standardization():
     assert value == pytest.approx(0.1 * ce(z, Y) + 9 * 4 * soft, rel=1e-12)
 
 
-def test_standardised_logits_have_mean_zero_and_deviation_one():
+def test_standardized_logits_have_mean_zero_and_deviation_one():
     z = 3 * random(4, K, seed=6) + 2
-    assert np.allclose(standardise(z).numpy(), z_score(z.numpy()), rtol=1e-12, atol=1e-12)
+    assert np.allclose(standardize(z).numpy(), z_score(z.numpy()), rtol=1e-12, atol=1e-12)
 
 
 def test_ctkd():
@@ -239,9 +239,9 @@ def test_gradients_through_the_changed_heads(name):
     assert torch.autograd.gradcheck(head, (h,))
 
 
-def test_standardise_and_divergence_pass_gradcheck():
+def test_standardize_and_divergence_pass_gradcheck():
     z, t = random(3, K, seed=1).requires_grad_(), random(3, K, seed=2)
-    assert torch.autograd.gradcheck(standardise, (z,))
+    assert torch.autograd.gradcheck(standardize, (z,))
     taus = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda z, u: divergence(z, t, u[0], u[1]), (z, taus))
 

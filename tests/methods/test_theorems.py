@@ -81,7 +81,7 @@ def test_relaxed_softmax_with_alpha_one_is_the_default():
 
 # Knowledge distillation
 def test_kd_at_infinite_temperature_has_the_gradient_of_logit_matching():
-    """τ²·∂KL/∂z_s → (z_s − z_t)/K for centred logits: that of ‖z_s − z_t‖²/(2K)."""
+    """τ²·∂KL/∂z_s → (z_s − z_t)/K for centered logits: that of ‖z_s − z_t‖²/(2K)."""
     z_t = random(4, K, seed=1)
     z_t = z_t - z_t.mean(1, keepdim=True)
     z_s = random(4, K, seed=2)
@@ -149,7 +149,7 @@ def test_ctkds_temperature_climbs_the_loss_that_the_student_descends(epoch):
     assert at(1 - 0.01 * tau.u.grad.item()) > at(1.0)
 
 
-def test_ctkds_temperature_is_trained_by_the_optimiser():
+def test_ctkds_temperature_is_trained_by_the_optimizer():
     recipe = methods.get("ctkd").prepare(net(), facts())
     assert sum(p.numel() for p in recipe.extra.parameters()) == 1
 

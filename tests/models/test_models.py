@@ -1,4 +1,4 @@
-"""The networks: widths, shapes, initialisation, and that nothing global is touched."""
+"""The networks: widths, shapes, initialization, and that nothing global is touched."""
 
 import math
 
@@ -95,7 +95,7 @@ def test_channel_counts_never_vanish_nor_fall(features: int) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_initialisation(name: str) -> None:
+def test_initialization(name: str) -> None:
     model = build(name, 50, num_features=256, in_channels=20 if name == "mlp" else 3, seed=3)
     classifier = model.get_submodule("classifier")
     assert isinstance(classifier, nn.Linear)

@@ -13,7 +13,7 @@ from tstar.report.page.payload import (
     MISSING,
     curves_payload,
     packed,
-    quantise,
+    quantize,
     runs_payload,
     thinned,
 )
@@ -64,9 +64,9 @@ def test_curves_come_back_whole():
     assert found["train_loss"][4][1] == pytest.approx([0.5])
 
 
-def test_quantising_is_finer_than_a_screen():
+def test_quantizing_is_finer_than_a_screen():
     values = np.random.default_rng(0).uniform(-3, 7, 500)
-    steps, low, high = quantise(values)
+    steps, low, high = quantize(values)
     back = low + (high - low) * steps / (MISSING - 1)
     assert np.abs(back - values).max() <= (high - low) / (MISSING - 1)
 

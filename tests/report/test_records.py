@@ -63,7 +63,7 @@ def test_without_validation_the_metric_itself_chooses(make_store):
     store = make_store(change=drop, tasks=TASKS[:1], widths=(64,), seeds=1, noise=0.0)
     records = load(store)
     assert records.chosen_on == "test"
-    # The planted peaks are 0.5·8 = 4 and 0.8·8 = 6.4, whose nearest neighbour in ln T is 8.
+    # The planted peaks are 0.5·8 = 4 and 0.8·8 = 6.4, whose nearest neighbor in ln T is 8.
     best = {s.facts["norm"]: s.temperatures[s.best] for s in records.sweeps}
     assert best == {"none": 4.0, "batch": 8.0}
 

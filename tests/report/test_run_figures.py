@@ -126,7 +126,7 @@ def test_regret_is_best_minus_interpolated(records):
 def test_a_plateau_ends_where_the_accuracy_leaves_the_standard_error(make_store):
     def flat(runs):
         for spec, result in runs:
-            # The best is in the middle, its neighbours less than its standard error, 0.0006, below.
+            # The best is in the middle, its neighbors less than its standard error, 0.0006, below.
             value = {4.0: 0.8, 8.0: 0.8003, 16.0: 0.8}.get(spec.temperature, 0.5)
             result["test_accuracy"] = result["val_accuracy"] = value + 0.001 * spec.seed
         return runs

@@ -66,7 +66,7 @@ def compare(
         typer.echo("\n".join(registry.list()))
         return
     from tstar import data as data_sets
-    from tstar.comparing import plan, save, summarise, to_table
+    from tstar.comparing import plan, save, summarize, to_table
     from tstar.comparing.harness import compare_methods
     from tstar.errors import require
     from tstar.training import Config
@@ -106,7 +106,7 @@ def compare(
             )
         except KeyboardInterrupt:
             stopped = True
-    rows = summarise(runs, baseline)
+    rows = summarize(runs, baseline)
     paths = (
         save(runs, rows, out or output, baseline=baseline, about=_about(dataset)) if runs else []
     )
@@ -201,9 +201,9 @@ class _Live:
     def _draw(self) -> None:
         from rich.console import Group
 
-        from tstar.comparing import summarise, to_table
+        from tstar.comparing import summarize, to_table
 
-        table = to_table(summarise(self.runs, self.baseline), self.baseline)
+        table = to_table(summarize(self.runs, self.baseline), self.baseline)
         self.live.update(Group(table, self.progress))
 
 

@@ -15,7 +15,7 @@ from tstar.lazy import lazy
 if TYPE_CHECKING:
     from tstar.comparing.harness import Comparison, compare_methods, plan
     from tstar.comparing.reliability import draw_reliability, reliability_data
-    from tstar.comparing.statistics import Paired, Row, Run, paired, summarise
+    from tstar.comparing.statistics import Paired, Row, Run, paired, summarize
     from tstar.comparing.tables import save, to_csv, to_markdown, to_table
 
 _LAZY = {
@@ -28,7 +28,7 @@ _LAZY = {
     "Paired": "statistics",
     "Row": "statistics",
     "paired": "statistics",
-    "summarise": "statistics",
+    "summarize": "statistics",
     "save": "tables",
     "to_csv": "tables",
     "to_markdown": "tables",
@@ -45,7 +45,7 @@ __all__ = [
     "plan",
     "reliability_data",
     "save",
-    "summarise",
+    "summarize",
     "to_csv",
     "to_markdown",
     "to_table",

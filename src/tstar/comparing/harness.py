@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tstar import methods as registry
-from tstar.comparing.statistics import Row, Run, summarise
+from tstar.comparing.statistics import Row, Run, summarize
 from tstar.errors import TstarError
 from tstar.methods.calibration import reliability
 from tstar.methods.interface import Method
@@ -36,7 +36,7 @@ class Comparison:
 
     def rows(self) -> list[Row]:
         """One row per method: mean, spread, n, cost, and the paired test against the baseline."""
-        return summarise(self.runs, self.baseline)
+        return summarize(self.runs, self.baseline)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Row:
     errors: tuple[str, ...] = ()
 
 
-def summarise(runs: Sequence[Run], baseline: str = "default") -> list[Row]:
+def summarize(runs: Sequence[Run], baseline: str = "default") -> list[Row]:
     """One row a method, in the order in which they ran."""
     by_method: dict[str, list[Run]] = {}
     for run in runs:

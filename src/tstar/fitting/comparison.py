@@ -52,11 +52,11 @@ def correction_table(
     places = dict(sorted(places.items(), key=lambda item: _order(item[1], item[0])))
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    for optimisation in ("CO", "GO"):
+    for optimization in ("CO", "GO"):
         for variant in _VARIANTS:
-            row: dict[str, Any] = {"correction": variant, "optimisation": optimisation}
+            row: dict[str, Any] = {"correction": variant, "optimization": optimization}
             try:
-                if optimisation == "CO":
+                if optimization == "CO":
                     thetas = {
                         str(held[0].facts["dataset"]): theta
                         for held, theta in folds(found, variant, how)
@@ -68,9 +68,9 @@ def correction_table(
                     for place, members in places.items()
                 }
             except TstarError as error:
-                notes.append(f"{variant} ({optimisation}): {error}")
+                notes.append(f"{variant} ({optimization}): {error}")
             rows.append(row)
-    table = pd.DataFrame(rows).reindex(columns=["correction", "optimisation", *places])
+    table = pd.DataFrame(rows).reindex(columns=["correction", "optimization", *places])
     table["avg"] = table[[*places]].mean(axis=1, skipna=False)
     return _noted(table, "avg", notes)
 
@@ -85,7 +85,7 @@ def coefficient_table(
     seed: int = 0,
     skip: bool = False,
 ) -> pd.DataFrame:
-    """The four sets by global optimisation: the paper's final coefficient table, plus the regret."""
+    """The four sets by global optimization: the paper's final coefficient table, plus the regret."""
     pd = require("pandas", "fit")
     how = How(metric, average, interpolation, restarts, seed)
     found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)

@@ -51,7 +51,7 @@ def fit(
 
     (i) For each condition the accuracy at any T is the linear interpolation of the averages over
     seeds; (ii) T = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, minimum, maximum); (iii) differential
-    evolution maximises the sum over conditions. Reference: the paper's section on the optimisation
+    evolution maximizes the sum over conditions. Reference: the paper's section on the optimization
     of the coefficients. A piecewise-linear curve peaks at a grid node, so on a coarse grid the
     coefficients are biased towards the nodes; the fitted T stays within a grid step.
 
@@ -66,7 +66,7 @@ def fit(
         maximum: its upper end.
         norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
         method: keep the runs of this method, ``None`` for all; a sweep's grid is ``"fixed"``.
-        restarts: independent runs of the optimiser.
+        restarts: independent runs of the optimizer.
         bootstrap: refits for each kind of interval; 0 for none.
         skip: leave out conditions that cannot be used, and name them, instead of raising.
         name: of the coefficient set.
@@ -215,7 +215,7 @@ def _flags(
         if min(value - low, high - value) < 1e-6 * (high - low):
             flags.append(f"{SYMBOLS[name]} sits on the bound of the search, [{low:g}, {high:g}]")
     if not found[0].success:
-        flags.append(f"the optimiser did not converge: {found[0].message}")
+        flags.append(f"the optimizer did not converge: {found[0].message}")
     if len(usable) <= 2 * len(task.names):
         flags.append(f"{len(usable)} conditions are few for {len(task.names)} coefficients")
     return flags

@@ -1,7 +1,7 @@
 """T = clip(Xθ, ε, 512) and the loss of θ, for a whole population of candidates at once.
 
 Step (ii) and (iii) of the paper: the temperature of each condition from the coefficients
-θ = (α, β[, γ][, δ]), and the sum of the interpolated accuracies, to be maximised. We minimise the
+θ = (α, β[, γ][, δ]), and the sum of the interpolated accuracies, to be maximized. We minimize the
 mean regret instead, mean_c(best_c − accuracy_c(T_c)): it has the same argument, and differential
 evolution's relative tolerance means something near its minimum, while 1 % of an accuracy of 0.8 is
 reached by the first random population.
@@ -50,7 +50,7 @@ _INPUT = {"alpha": "num_features", "gamma": "csg", "delta": "num_classes"}
 
 @dataclass(frozen=True)
 class Problem:
-    """What the optimiser sees: curves, design matrix X (n, p), bounds of the clip, weights (n,).
+    """What the optimizer sees: curves, design matrix X (n, p), bounds of the clip, weights (n,).
 
     ``form`` is ``"sum"``, the paper's T = Xθ, or ``"power"``, the alternative ln T = Xθ with ln M in
     place of sqrt(M): a product of powers of M, csg and K.
@@ -82,7 +82,7 @@ class Problem:
         return mean
 
     def columns(self, theta: Array) -> Array:
-        """:meth:`loss` in the layout of SciPy's vectorised solvers: (p, S) → (S,), (p,) → ()."""
+        """:meth:`loss` in the layout of SciPy's vectorized solvers: (p, S) → (S,), (p,) → ()."""
         return self.loss(theta.T)
 
 
@@ -129,7 +129,7 @@ def problem(
     form: Form = "sum",
     check: bool = True,
 ) -> Problem:
-    """The optimisation problem of these conditions; equal weights unless given."""
+    """The optimization problem of these conditions; equal weights unless given."""
     if not 0 < minimum <= maximum or not math.isfinite(maximum):
         raise TstarError(
             f"0 < minimum <= maximum must hold, got minimum={minimum}, maximum={maximum}."

@@ -32,7 +32,7 @@ class Fit:
         baselines: the same mean regret for T = 1 and for the paper's set of the same variant, on
             the same curves.
         conditions: one row per condition: fitted T, accuracy there, best grid T, regrets, flags.
-        restarts: every run of the optimiser, the best first.
+        restarts: every run of the optimizer, the best first.
         intervals: bootstrap intervals, over seeds and over conditions; empty without bootstrap.
         flat: lines of coefficients that cost less than 0.1 points, flattest first.
         flags: what a careful reader should know, one sentence each.
@@ -60,7 +60,7 @@ class Fit:
 
     @property
     def success(self) -> bool:
-        """Whether the optimiser converged in the restart that was taken."""
+        """Whether the optimizer converged in the restart that was taken."""
         return self.restarts[0].success
 
     @property
@@ -118,7 +118,7 @@ class Fit:
             f"  mean regret to the best grid T: {100 * self.regret:.2f} points  ("
             + ", ".join(f"{name}: {100 * value:.2f}" for name, value in self.baselines.items())
             + ")",
-            f"  optimiser: {converged} of {len(self.restarts)} restarts converged, regrets within "
+            f"  optimizer: {converged} of {len(self.restarts)} restarts converged, regrets within "
             f"{100 * spread:.3f} points",
         ]
         loose = self.unidentified

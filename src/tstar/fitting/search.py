@@ -1,4 +1,4 @@
-"""Differential evolution over the coefficients, restarted, with the optimiser's own verdict kept."""
+"""Differential evolution over the coefficients, restarted, with the optimizer's own verdict kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Restart:
-    """One run of the optimiser: where it ended, and whether it says that it converged."""
+    """One run of the optimizer: where it ended, and whether it says that it converged."""
 
     theta: tuple[float, ...]
     regret: float

@@ -59,7 +59,7 @@ def fit_temperature(
     that T is as low as the bound, or rounding, lets it be: ``at_bound`` says so.
 
     Args:
-        logits: (N, K), unnormalised. Never probabilities.
+        logits: (N, K), unnormalized. Never probabilities.
         targets: (N,) class numbers.
         bounds: the lowest and highest T.
     """

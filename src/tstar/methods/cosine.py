@@ -14,7 +14,7 @@ class UnitHead(nn.Module):
 
     The raw rows start as those of the layer that it replaces. ``temperature`` is a buffer, as in a
     tempered head, so that a schedule can drive it. There is nothing to fold: the weights stay
-    normalised for as long as they train, and a cosine divides by the sample's own norm.
+    normalized for as long as they train, and a cosine divides by the sample's own norm.
     """
 
     temperature: Tensor
@@ -34,10 +34,10 @@ class UnitHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         h = features.movedim(self._dim, -1)
-        logits = F.linear(self._normalised(h), F.normalize(self.weight, dim=-1))
+        logits = F.linear(self._normalized(h), F.normalize(self.weight, dim=-1))
         return (logits / self.temperature).movedim(-1, self._dim)
 
-    def _normalised(self, h: Tensor) -> Tensor:
+    def _normalized(self, h: Tensor) -> Tensor:
         if self.norm is None:
             return F.normalize(h, dim=-1)
         rows, norm = h.reshape(-1, h.shape[-1]), self.norm

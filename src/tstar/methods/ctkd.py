@@ -51,7 +51,7 @@ class CTKD(Plain):
     r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)), τ = 1 + 20·sigmoid(u).
 
     The student descends L; u receives ∂L/∂u·λ(e), and since λ goes from 0 to −1 it climbs L, which
-    makes the task harder as training goes on. u is trained by the student's own optimiser.
+    makes the task harder as training goes on. u is trained by the student's own optimizer.
 
     Reference: Li et al. 2023, "Curriculum Temperature for Knowledge Distillation", the global
     temperature (S); u₀ = 1, 0.1 and 0.9, ten epochs for λ (S).

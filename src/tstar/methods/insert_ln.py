@@ -39,7 +39,7 @@ class InsertLN(Plain):
     r"""L = CE(LayerNorm_K(z), y), LayerNorm(z) = g ⊙ (z − mean z)/sqrt(var z + 1e-5) + c.
 
     Symbols: z (B, K) logits, mean and (biased) variance over a sample's K logits, g and c (K,) the
-    trainable affine part. Without it the largest probability is capped, since the normalised
+    trainable affine part. Without it the largest probability is capped, since the normalized
     logits cannot lie further apart than (sqrt(K−1), −1/sqrt(K−1), …): .881 for K = 2, .757 for 10 (D).
 
     Reference: Hasegawa 2022, the paper's row "Insert LN"; the affine part is on there (S).

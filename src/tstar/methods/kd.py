@@ -17,7 +17,7 @@ class KD(Plain):
     r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)).
 
     The teacher is frozen and in eval mode; KL is summed over classes, the mean over the batch. As
-    τ → ∞ the second term's gradient becomes that of matching the centred logits, (z_s − z_t)/K.
+    τ → ∞ the second term's gradient becomes that of matching the centered logits, (z_s − z_t)/K.
 
     Reference: Hinton, Vinyals & Dean 2015; τ = 4, 0.1 and 0.9 as in mdistiller (S).
     """

@@ -41,7 +41,7 @@ class LearnedHead(nn.Module):
 class LearnedTemperature(Plain):
     r"""L = CE(exp(s)·z, y), s trained jointly, exp(s) = 1/T clamped to [lowest, highest].
 
-    Reference: Radford et al. 2021, "CLIP": log-parametrised, clamped at 100 (S). The start at 1 and the
+    Reference: Radford et al. 2021, "CLIP": log-parametrized, clamped at 100 (S). The start at 1 and the
     lower bound 1/512 (the paper's highest temperature) are ours.
     """
 

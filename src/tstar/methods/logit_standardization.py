@@ -1,4 +1,4 @@
-"""Logit standardisation: distillation on standardised logits."""
+"""Logit standardization: distillation on standardized logits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tstar.methods.interface import Facts, Recipe
 from tstar.numbers import positive
 
 
-def standardise(logits: Tensor) -> Tensor:
+def standardize(logits: Tensor) -> Tensor:
     """Z(z) = (z − mean_k z)/(1e-7 + std_k z) for each sample, with the unbiased std."""
-    centred = logits - logits.mean(dim=1, keepdim=True)
-    return centred / (1e-7 + logits.std(dim=1, keepdim=True))
+    centered = logits - logits.mean(dim=1, keepdim=True)
+    return centered / (1e-7 + logits.std(dim=1, keepdim=True))
 
 
 @dataclass(frozen=True)
 class LogitStandardization(Plain):
     r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(Z(z_t)/τ) ‖ softmax(Z(z_s)/τ)).
 
-    Z standardises a sample's logits, for teacher and student, which makes each sample's own spread
+    Z standardizes a sample's logits, for teacher and student, which makes each sample's own spread
     its temperature.
 
     Reference: Sun et al. 2024, "Logit Standardization in Knowledge Distillation"; τ = 2, 0.1 and 9 (S).
@@ -42,7 +42,7 @@ class LogitStandardization(Plain):
         teacher, hard = Teacher(self, facts), cross_entropy(facts)
 
         def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-            soft = divergence(standardise(logits), standardise(teacher(inputs)), self.tau)
+            soft = divergence(standardize(logits), standardize(teacher(inputs)), self.tau)
             return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * soft
 
         recipe = plain_copy(model, facts)

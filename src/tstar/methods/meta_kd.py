@@ -82,7 +82,7 @@ class MetaKD(Plain):
             )
         held_out = facts.validation
         start = torch.full((2,), min(max(self.tau, LOWEST), HIGHEST))
-        taus = nn.Parameter(start)  # (τ_s, τ_t): trained here, not by the optimiser
+        taus = nn.Parameter(start)  # (τ_s, τ_t): trained here, not by the optimizer
         seen = 0
 
         def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ class RelaxedHead(nn.Module):
         super().__init__()
         weight, _ = weight_and_bias(layer)
         self.layer = layer
-        # Without the usual initialisation, which would draw from the caller's generator.
+        # Without the usual initialization, which would draw from the caller's generator.
         self.alpha: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
             nn.Linear, weight.shape[1], 1, device=weight.device, dtype=weight.dtype
         )

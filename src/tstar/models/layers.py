@@ -1,4 +1,4 @@
-"""What the networks share: layers for one and two dimensions, channel counts, initialisation.
+"""What the networks share: layers for one and two dimensions, channel counts, initialization.
 
 ``nd`` is the number of spatial dimensions: 2 for images, 1 for signals.
 """
@@ -42,12 +42,12 @@ def conv1(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
 
 
 def norm(nd: int, channels: int) -> nn.Module:
-    """Batch normalisation over the batch and the ``nd`` spatial dimensions."""
+    """Batch normalization over the batch and the ``nd`` spatial dimensions."""
     return _NORM[nd](channels)
 
 
 class ChannelNorm(nn.LayerNorm):
-    """Layer normalisation over the channels of N×C×H×W, at every pixel."""
+    """Layer normalization over the channels of N×C×H×W, at every pixel."""
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.movedim(1, -1)).movedim(-1, 1)
@@ -76,11 +76,11 @@ def scaled(base: int, num_features: int, full: int = 512) -> int:
     return max(1, (2 * base * num_features + full) // (2 * full))
 
 
-def initialise(trunk: nn.Module, classifier: nn.Linear) -> None:
-    """He initialisation of the trunk, U(±1/sqrt(M)) for the classifier's weight and bias.
+def initialize(trunk: nn.Module, classifier: nn.Linear) -> None:
+    """He initialization of the trunk, U(±1/sqrt(M)) for the classifier's weight and bias.
 
     W ~ N(0, 2/fan_in) in every convolution and hidden layer (He et al. 2015, eq. 10). Batch
-    normalisations start as the identity. M is the classifier's number of inputs.
+    normalizations start as the identity. M is the classifier's number of inputs.
     """
     for module in trunk.modules():
         if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):
@@ -115,7 +115,7 @@ class Network(nn.Module):
         self.trunk = trunk
         self.pool = pool
         self.classifier = nn.Linear(num_features, num_classes)
-        initialise(self.trunk, self.classifier)
+        initialize(self.trunk, self.classifier)
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.classifier(self.pool(self.trunk(x)).flatten(1))

@@ -90,7 +90,7 @@ def build(
     trunk_features: int | None = None,
     depth: int | None = None,
 ) -> nn.Module:
-    """The network ``name`` with ``num_classes`` outputs, freshly initialised, on the CPU.
+    """The network ``name`` with ``num_classes`` outputs, freshly initialized, on the CPU.
 
     ``num_features`` is M, the width of the classifier's input: any positive number for the networks
     of this package (512 by default); for those of other libraries it is only compared with theirs.

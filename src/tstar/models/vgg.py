@@ -1,4 +1,4 @@
-"""VGG9: the eight convolutions of VGG configuration A, batch-normalised, and one linear layer."""
+"""VGG9: the eight convolutions of VGG configuration A, batch-normalized, and one linear layer."""
 
 from __future__ import annotations
 

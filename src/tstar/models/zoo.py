@@ -51,7 +51,7 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
     if name not in known:
         raise unknown("network of torchvision", name, known)
     _three_channels("torchvision", name, in_channels)
-    # Two old networks warn about their slow initialisation, and have a second, auxiliary output.
+    # Two old networks warn about their slow initialization, and have a second, auxiliary output.
     quiet = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
     auxiliary = {"aux_logits": False} if quiet else {}
     if not pretrained:
@@ -147,7 +147,7 @@ def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
 
 
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
-    """A new linear output layer of ``num_classes``, initialised as torch does."""
+    """A new linear output layer of ``num_classes``, initialized as torch does."""
     from tstar.surgery.finding import find_head
 
     name = find_head(model).path

@@ -80,7 +80,7 @@ _FIGURES = (
         "Recommended T against best T",
         "Each point is one condition. On the diagonal the advice hits the best temperature of the grid; the "
         "grey band is a factor of two either way. The thin line spans temperatures that are within one "
-        "standard error of the best. Colour and size are the regret: what the advised T loses against the "
+        "standard error of the best. Color and size are the regret: what the advised T loses against the "
         "best one. A point far off the diagonal with a small regret lies on a flat optimum.",
         _with(recommended.recommended_data),
         recommended.draw_recommended,
@@ -100,7 +100,7 @@ _FIGURES = (
         "T × M without BN",
         "Rows are feature counts M, columns are temperatures, numbers are median accuracies over seeds. In "
         "each row the best T is framed solid and the second best dashed: follow the frames upwards to see "
-        "whether the best T grows with M. All values below the lowest tenth share the darkest colour.",
+        "whether the best T grows with M. All values below the lowest tenth share the darkest color.",
         _with(heatmaps.heatmaps_data, norm="none"),
         heatmaps.draw_heatmaps,
         per_part=12,
@@ -127,7 +127,7 @@ _FIGURES = (
         "difficulty",
         "T × M over tasks of different csg",
         "As the heatmaps, for one model, tasks in the order of their difficulty csg (in brackets), each without "
-        "and with BN; colours are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
+        "and with BN; colors are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
         _with(difficulty.difficulty_data),
         difficulty.draw_difficulty,
         per_part=6,
@@ -146,7 +146,7 @@ _FIGURES = (
         "rules",
         "Every closed-form rule on one axis",
         "T against M for every rule that needs no training, both axes logarithmic. A cosine scale s counts as "
-        "T = r·sqrt(M)/s with r = 1/sqrt(3), the row norm at default initialisation; µP's base width is 64. "
+        "T = r·sqrt(M)/s with r = 1/sqrt(3), the row norm at default initialization; µP's base width is 64. "
         "Circles are the best T seen in the runs.",
         closed_forms.closed_forms_data,
         closed_forms.draw_closed_forms,

@@ -1,4 +1,4 @@
-"""How every figure looks: colours for all eyes, lines that differ in print, and saving without surprises."""
+"""How every figure looks: colors for all eyes, lines that differ in print, and saving without surprises."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette (2008): told apart by all common kinds of colour vision. The order puts
+# Okabe and Ito's palette (2008): told apart by all common kinds of color vision. The order puts
 # hues of different lightness next to each other, and each goes with a line and a marker of its own.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-# Two greys that no figure uses otherwise: the page puts its own text and grid colours in their place.
+# Two greys that no figure uses otherwise: the page puts its own text and grid colors in their place.
 INK, FAINT = "#1b1c1d", "#c7c8c9"
 FORMATS = ("svg", "pdf", "png")
 Data = TypeVar("Data")

@@ -163,7 +163,7 @@ def get_method(spec: Spec) -> Method:
 
 
 def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
-    """The model of a spec, initialised from its seed or from the weights that it names."""
+    """The model of a spec, initialized from its seed or from the weights that it names."""
     from tstar.models.fitting import fitting_model
 
     pretrained = spec.weights == "default"

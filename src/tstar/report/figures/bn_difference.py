@@ -89,13 +89,13 @@ def draw_bn_difference(data: BNDifference) -> Figure:
     lines = (("at_one", "T = 1", BLUE, "-", "o"), ("at_best", "best T", ORANGE, "--", "s"))
     for axes, panel in zip(every, data.panels, strict=True):
         axes.axhline(0, color=INK, lw=0.8)
-        for name, label, colour, style, marker in lines:
+        for name, label, color, style, marker in lines:
             found = getattr(panel, name)
             axes.errorbar(
                 panel.num_features,
                 [d.value for d in found],
                 yerr=[0 if math.isnan(d.error) else d.error for d in found],
-                color=colour,
+                color=color,
                 ls=style,
                 marker=marker,
                 ms=4.5,

@@ -134,11 +134,11 @@ def draw_closed_forms(data: ClosedForms) -> Figure:
         for line in panel.lines:
             if all(math.isnan(T) for T in line.temperatures):
                 continue
-            colour, style = _LOOKS[line.name]
+            color, style = _LOOKS[line.name]
             axes.plot(
                 panel.num_features,
                 line.temperatures,
-                color=colour,
+                color=color,
                 ls=style,
                 lw=2.0 if line.name.startswith("ours") else 1.3,
                 label=line.label,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.report.style import COLOURS, LINES, new_figure, styled
+from tstar.report.style import COLORS, LINES, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +38,8 @@ def cross_entropy_data(
     z = np.linspace(-10, 50, 241) if logits is None else np.asarray(logits, dtype=float)
     T = np.asarray(temperatures, dtype=float)[None, :, None]
     eps = np.asarray(smoothings, dtype=float)[:, None, None]
-    normaliser = np.logaddexp(z / T, np.log(num_classes - 1))
-    losses = normaliser - (1 - eps + eps / num_classes) * z / T
+    normalizer = np.logaddexp(z / T, np.log(num_classes - 1))
+    losses = normalizer - (1 - eps + eps / num_classes) * z / T
     return CrossEntropy(
         z, tuple(map(float, temperatures)), tuple(map(float, smoothings)), losses, num_classes
     )
@@ -54,7 +54,7 @@ def draw_cross_entropy(data: CrossEntropy) -> Figure:
             axes.plot(
                 data.logits,
                 loss,
-                color=COLOURS[i % len(COLOURS)],
+                color=COLORS[i % len(COLORS)],
                 ls=LINES[i % len(LINES)],
                 label=f"T = {T:g}",
             )

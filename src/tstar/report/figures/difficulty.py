@@ -78,7 +78,7 @@ def draw_difficulty(data: Difficulty) -> Figure:
     figure = new_figure(max(4.5, width * shape[1] + 0.5), max(2.2, height * shape[0] + 0.6))
     every = figure.subplots(*shape, squeeze=False)
     for i, task in enumerate(data.tasks):
-        # Tasks differ in accuracy: each has its own range of colours, shared by its two norms.
+        # Tasks differ in accuracy: each has its own range of colors, shared by its two norms.
         low, high = span([m.accuracy for m in (task.plain, task.bn) if m is not None])
         for j, name in enumerate(norms):
             axes, panel = (every[j, i] if wide else every[i, j]), getattr(task, name)

@@ -95,7 +95,7 @@ def draw_heatmaps(data: Heatmaps) -> Figure:
 
 
 def span(grids: list[NDArray[np.float64]]) -> tuple[float, float]:
-    """The range of colours [%]. Runs that did not learn at all would leave one colour for the rest:
+    """The range of colors [%]. Runs that did not learn at all would leave one color for the rest:
     the lowest tenth of the values share the darkest."""
     values = 100 * np.concatenate([grid[~np.isnan(grid)] for grid in grids])
     low, high = float(np.quantile(values, 0.1)), float(values.max())
@@ -123,17 +123,17 @@ def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
         for t, line in ((panel.best[m], "-"), (panel.second[m], (0, (2, 1.2)))):
             if t < 0:
                 continue
-            # A white line below a black one is seen on every colour, and in grey.
-            for colour, wide in (("white", 3.2), ("black", 1.4)):
+            # A white line below a black one is seen on every color, and in grey.
+            for color, wide in (("white", 3.2), ("black", 1.4)):
                 axes.add_patch(
                     Rectangle(
                         (t - 0.44, m - 0.42),
                         0.88,
                         0.84,
                         fill=False,
-                        edgecolor=colour,
+                        edgecolor=color,
                         linewidth=wide,
-                        linestyle="-" if colour == "white" else line,
+                        linestyle="-" if color == "white" else line,
                     )
                 )
     axes.set_xticks(range(columns), [f"{T:.3g}" for T in panel.temperatures], fontsize=7)

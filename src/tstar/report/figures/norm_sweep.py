@@ -81,7 +81,7 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
     figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
     for axes, panel in zip(every, data.panels, strict=True):
         temperature_axis(axes, sorted({*panel.plain.temperatures, *panel.bn.temperatures}))
-        for found, colour, style, marker in (
+        for found, color, style, marker in (
             (panel.plain, ORANGE, "--", "s"),
             (panel.bn, BLUE, "-", "o"),
         ):
@@ -89,7 +89,7 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
                 found.temperatures,
                 [100 * value for value in found.mean],
                 yerr=[0 if math.isnan(e) else 100 * e for e in found.error],
-                color=colour,
+                color=color,
                 ls=style,
                 marker=marker,
                 ms=4,

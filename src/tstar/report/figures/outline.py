@@ -53,7 +53,7 @@ def draw_outline(data: Outline) -> Figure:
     axes.set_axis_off()
     step = width + gap
     for i, stage in enumerate(data.stages):
-        colour = BLUE if stage.inserted else INK
+        color = BLUE if stage.inserted else INK
         axes.add_patch(
             FancyBboxPatch(
                 (i * step, 0),
@@ -61,7 +61,7 @@ def draw_outline(data: Outline) -> Figure:
                 height,
                 boxstyle="round,pad=0.04",
                 facecolor="none",
-                edgecolor=colour,
+                edgecolor=color,
                 linewidth=2.4 if stage.inserted else 1.0,
             )
         )
@@ -71,7 +71,7 @@ def draw_outline(data: Outline) -> Figure:
             literal(stage.name),
             ha="center",
             va="center",
-            color=colour,
+            color=color,
             fontweight="bold" if stage.inserted else "normal",
         )
         axes.text(i * step + width / 2, -0.28, literal(stage.shape), ha="center", va="center")

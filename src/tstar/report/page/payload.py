@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = {
     **{"key": "run", "status": "status", "dataset": "data set", "model": "model"},
     **{"num_features": "M", "num_classes": "K", "csg": "csg", "method": "method", "norm": "norm"},
-    **{"temperature": "T", "scenario": "scenario", "optimizer": "optimiser", "lr": "lr"},
+    **{"temperature": "T", "scenario": "scenario", "optimizer": "optimizer", "lr": "lr"},
     **{"weight_decay": "weight decay", "epochs": "epochs", "steps": "steps"},
     **{"batch_size": "batch", "label_smoothing": "smoothing", "augment": "augment"},
     **{"num_train": "samples", "seed": "seed", "val_accuracy": "val [%]"},
@@ -97,7 +97,7 @@ def curves_payload(texts: Sequence[Any]) -> bytes:
             full = curve.get(kind, _NOTHING)
             thin = full[thinned(len(full), room)]
             kept[i], total[i] = len(thin), min(len(full), MISSING)
-            steps, low[i], high[i] = quantise(thin.astype(float))
+            steps, low[i], high[i] = quantize(thin.astype(float))
             values.append(steps)
         parts += [kept.tobytes(), total.tobytes(), low.tobytes(), high.tobytes()]
         parts.append(np.concatenate(values).tobytes() if values else b"")
@@ -111,7 +111,7 @@ def thinned(length: int, room: int) -> NDArray[np.intp]:
     return np.unique(np.round(np.linspace(0, length - 1, room)).astype(np.intp))
 
 
-def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
+def quantize(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
     """Values as steps of (high − low)/65534, which is finer than any screen; missing as 65535."""
     steps = np.full(len(values), MISSING, "<u2")
     finite = np.isfinite(values)

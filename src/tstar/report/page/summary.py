@@ -24,7 +24,7 @@ _AXES = {
     "temperature": "temperatures T",
     "norm": "norm before the output layer",
     "method": "methods",
-    "optimizer": "optimisers",
+    "optimizer": "optimizers",
     "lr": "learning rates",
     "weight_decay": "weight decays",
     "epochs": "epochs",

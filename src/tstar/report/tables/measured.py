@@ -30,7 +30,7 @@ _TITLES = {
 _SYMBOLS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "accuracy": "acc.", "gain": "Δ acc."},
     **{"alpha_bn": "α, BN", "beta_bn": "β, BN", "accuracy_bn": "acc., BN", "avg": "Avg."},
-    **{"dataset": "data set", "optimisation": "fit"},
+    **{"dataset": "data set", "optimization": "fit"},
 }
 
 
