@@ -58,6 +58,15 @@ def number(rng: random.Random, low: float = 1e-3, high: float = 1e6) -> Any:
     return value if rng.random() < 0.5 else max(1, round(value))
 
 
+def whole(rng: random.Random) -> Any:
+    """Mostly a whole number, as a width or a number of classes is."""
+    return (
+        number(rng, 1, 1e5)
+        if rng.random() < 0.2
+        else rng.choice((rng.randint(2, 300), 2 ** rng.randint(1, 14)))
+    )
+
+
 def mutated(data: bytes, rng: random.Random) -> bytes:
     """Flipped, cut, doubled, overwritten: a few wounds."""
     out = bytearray(data)
@@ -82,7 +91,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 def mutated_text(text: str, rng: random.Random) -> str:
     """Words replaced, lines doubled, dropped and exchanged."""
     lines = text.splitlines()
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randrange(len(lines)) if lines else 0
         kind = rng.randrange(5)
         if not lines or kind == 0:
@@ -117,9 +126,9 @@ def training(rng: random.Random) -> dict[str, Any]:
     drawn = {
         "optimizer": optimizer if rng.random() < 0.8 else rng.choice(ODD),
         "lr": number(rng, 1e-5, 10),
-        "steps": number(rng, 1, 1e6),
+        "steps": whole(rng),
         "momentum": number(rng, 0.01, 0.99),
-        "batch_size": number(rng, 1, 4096),
+        "batch_size": whole(rng),
     }
     return {key: value for key, value in drawn.items() if rng.random() < 0.4}
 
@@ -127,7 +136,7 @@ def training(rng: random.Random) -> dict[str, Any]:
 def formula(rng: random.Random, folder: Path) -> None:
     import tstar
 
-    m, k, csg = number(rng, 1, 1e5), number(rng, 2, 1e5), number(rng, 1e-3, 1e4)
+    m, k, csg = whole(rng), whole(rng), number(rng, 1e-3, 1e4)
     options: dict[str, Any] = {} if rng.random() < 0.5 else training(rng)
     if rng.random() < 0.3:
         options["variant"] = rng.choice(["base", "csg", "cn", "csgcn", *ODD])
