@@ -459,6 +459,7 @@ def _work(inputs: list[tuple[str, int]], results: Any) -> None:
         np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
     )  # everything imported
     with tempfile.TemporaryDirectory() as folder:
+        _make_store(Path(folder) / "good.db")
         base = _peak()
         for door, which in inputs:
             results.put((door, which, None))

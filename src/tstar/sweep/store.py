@@ -216,7 +216,7 @@ class Store:
         """SQLite's errors in the user's terms, with what is known of the runs that were stored."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             text = str(error)
             known = [advice for part, advice in _ADVICE.items() if part in text]
             advice = (known or ["check the path and the disk; what it still holds is not known"])[0]
