@@ -97,7 +97,7 @@ def test_an_unknown_scenario_is_named_with_its_run(make_store):
         connection.execute("UPDATE runs SET scenario = 'probe' WHERE rowid = 3")
         (key,) = connection.execute("SELECT key FROM runs WHERE rowid = 3").fetchone()
     connection.close()
-    with pytest.raises(TstarError, match=f"got 'probe' in run {key} of"):
+    with pytest.raises(TstarError, match=f"run {key} has 'probe' as its scenario"):
         load(path)
 
 

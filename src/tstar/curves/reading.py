@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,7 +38,7 @@ _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accur
 
 
 def read(runs: Any) -> Any:
-    """The runs as a data frame: one as given, or from ``.db`` (table ``runs``), ``.parquet`` or ``.csv``.
+    """The runs as a data frame: one as given, or from a store (``.db``) or its export (``.parquet``, ``.csv``).
 
     A list of conditions stays as it is: what was read once need not be read again.
     """
@@ -56,31 +54,13 @@ def read(runs: Any) -> Any:
     path = Path(runs)
     if not path.is_file():
         raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist.")
-    if path.suffix == ".parquet":
-        require("pyarrow", "sweep")
-        return _parsed(path, pd.read_parquet)
-    if path.suffix == ".csv":
-        return _parsed(path, pd.read_csv)
-    if path.suffix not in (".db", ".sqlite", ".sqlite3"):
+    if path.suffix not in (".db", ".sqlite", ".sqlite3", ".parquet", ".csv"):
         raise TstarError(
             f"A store of runs must be .db (SQLite), .parquet or .csv, got {path.suffix!r}."
         )
-    try:
-        # Read-only: a sweep may be writing to the same store.
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            return pd.read_sql_query("SELECT * FROM runs", connection)
-    except (sqlite3.Error, pd.errors.DatabaseError) as error:
-        raise TstarError(
-            f"{os.fspath(runs)!r} must be a SQLite store with a table 'runs': {error}."
-        ) from error
+    from tstar.sweep.transfer import load_runs
 
-
-def _parsed(path: Path, parser: Any) -> pd.DataFrame:
-    try:
-        frame: pd.DataFrame = parser(path)
-    except Exception as error:  # whatever the library's parser raises on a damaged file
-        raise TstarError(f"{str(path)!r} could not be read as {path.suffix}: {error}.") from error
-    return frame
+    return load_runs(path)
 
 
 def results(runs: pd.DataFrame) -> pd.DataFrame:
