@@ -1,4 +1,4 @@
-"""The measured tables as one frame, a row a cell, with the temperature that each cell was trained at."""
+"""The measured tables as one frame, one row per cell, with the temperature that each cell was trained at."""
 
 from __future__ import annotations
 
