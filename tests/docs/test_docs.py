@@ -18,6 +18,7 @@ from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 
 from tstar.cli import app as program
@@ -171,6 +172,10 @@ def run(words: list[str], shown: list[str], dry: bool, where: str) -> None:
         if words[0] != "sweep":
             return  # it needs the data or the results: that it parses is tested above
         words = [*(word for word in words if word != "--dry-run"), "--dry-run"]
+        if "--device" in words and not torch.cuda.is_available():
+            words[words.index("--device") + 1] = (
+                "cpu"  # a GPU that is not there is an error, dry run or not
+            )
     done = subprocess.run(
         [sys.executable, "-m", "tstar", *words],
         capture_output=True,

@@ -114,6 +114,6 @@ def test_every_figure_is_in_the_gallery(site: Path):
     page = (site / "gallery" / "index.html").read_text(encoding="utf-8")
     results = ROOT / "results"
     kept = [p for ending in ("png", "svg") for p in results.rglob(f"*.{ending}")]
-    assert len(kept) > 10
+    assert len(kept) >= 8  # the atlas, the budget, csg, the demo
     for picture in kept:
         assert f'src="{picture.relative_to(results).as_posix()}"' in page, picture

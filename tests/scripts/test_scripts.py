@@ -20,6 +20,10 @@ SCRIPTS = read_scripts(FOLDER)
 
 def run(script: Script) -> dict:
     """The script's names after it ran, as ``python script.py`` would run it."""
+    if "accelerate" in sys.modules:  # it keeps one state per process
+        from accelerate.state import AcceleratorState
+
+        AcceleratorState._reset_state(reset_partial_state=True)
     sys.path.insert(0, str(FOLDER))
     try:
         return runpy.run_path(str(script.path), run_name="__main__")
