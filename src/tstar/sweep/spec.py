@@ -20,7 +20,7 @@ BACKBONES = ("as-is", "matched", "times-t")
 SCENARIOS = ("scratch", "finetune")
 CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
 # Fields that came later, with what older runs had there: at that value they are no part of the key.
-_LATER: dict[str, object] = {
+LATER: dict[str, object] = {
     "backbone": "as-is",
     "trunk_features": None,
     "depth": None,
@@ -161,7 +161,7 @@ class Spec:
         ignored = {"sgd": _OF_ADAM, "adam": _OF_SGD, "adamw": _OF_SGD}
         for name in ignored.get(self.config.optimizer, ()):
             del content[name]
-        for name, default in _LATER.items():
+        for name, default in LATER.items():
             if name in content and content[name] == default:
                 del content[name]
         text = json.dumps(content, sort_keys=True)

@@ -23,7 +23,7 @@ from typing import Any
 
 from tstar.errors import TstarError
 from tstar.sweep.shared import process_exists
-from tstar.sweep.spec import SCENARIOS, Spec
+from tstar.sweep.spec import LATER, SCENARIOS, Spec
 
 SCHEMA = 3  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 LEASE = 120.0  # seconds in which a heartbeat must change, or the claim is dead
@@ -117,25 +117,10 @@ COLUMNS: dict[str, str] = {
     "heartbeat": "REAL",
     "finished": "REAL",
 }
-# Columns of later schemas, with what older runs had there.
+# Columns of later schemas, with what older runs had there. csg is a column of the first.
 _ADDED: dict[str, object] = {
-    "backbone": "as-is",
-    "trunk_features": None,
-    "depth": None,
-    "classes": None,
-    "train_samples": None,
-    "label_noise": 0.0,
-    "data_seed": 0,
-    "source": None,
+    **{name: value for name, value in LATER.items() if name != "csg"},
     "nesterov": 0,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "clip_norm": None,
-    "loss": "cross-entropy",
-    "mixup": 0.0,
-    "dropout": 0.0,
-    "ema": 0.0,
-    "metric": None,
     "studies": None,
 }
 _JSON = ("curves", "extra", "versions")
