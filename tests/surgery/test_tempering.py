@@ -8,23 +8,12 @@ import torch
 from torch import nn
 
 import tstar
+from tests.surgery.networks import small_convnet
 from tstar import TemperedHead, TstarError, TstarWarning
 
 
 def network():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
-
-
-def small_convnet(classes=5):
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.BatchNorm2d(8),
-        nn.ReLU(inplace=True),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Dropout(0.5),
-        nn.Linear(8, classes),
-    )
 
 
 class Twins(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,13 +106,13 @@ def as_html(d: Description) -> str:
     )
 
 
-class Drawn:
+class Drawn(ABC):
     """An advice that is a number, and that text, terminal and notebook show by its description."""
 
     temperature: float
 
-    def describe(self) -> Description:
-        raise NotImplementedError
+    @abstractmethod
+    def describe(self) -> Description: ...
 
     def __float__(self) -> float:
         return self.temperature
