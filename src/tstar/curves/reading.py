@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import TstarError, require, unknown
+from tstar.sweep.spec import LATER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +29,8 @@ FOLLOW = ("domain", "csg")
 TREATMENT = ("norm", "backbone", "method", "options")
 # What stores of before had in columns of later.
 _DEFAULTS = {
-    **{"backbone": "as-is", "label_noise": 0.0, "data_seed": 0, "method": "fixed", "nesterov": 0},
-    **{"beta1": 0.9, "beta2": 0.999, "loss": "cross-entropy", "mixup": 0.0, "dropout": 0.0},
-    "ema": 0.0,
+    **{name: value for name, value in LATER.items() if value is not None},
+    **{"method": "fixed", "nesterov": 0},
 }
 _LENGTHS = ("epochs", "steps")
 ENDED = ("done", "diverged")
