@@ -49,8 +49,13 @@ USUAL = {  # learning rate and weight decay that people take without thinking
     ("adamw", "norms"): (1e-3, 0.01),
     ("adamw", "layer-norms"): (1e-3, 0.01),
 }
+# Large batches are drawn less often: a step of them costs as much as a whole run of small ones.
+BATCHES = {8: 0.1, 16: 0.18, 32: 0.2, 64: 0.2, 128: 0.14, 256: 0.09, 512: 0.09}
 LAYER_NORMS = ("vit", "convnext", "mixer")
-SECONDS = 14.0  # the most that a run may take, by the estimate below
+SECONDS = (
+    8.0  # the most that a run may take by the estimate below, and a quarter more for the shortest
+)
+EPOCHS_TO_FIT = 40  # passes after which a plain model has mostly learned its training set by heart
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def draw(index: int, seed: int = SEED) -> Condition:
     dataset = str(random.choice(list(DATA[kind])))
     available, rows = DATA[kind][dataset]
     classes = _log_int(random, 2, available) if random.random() < 0.6 else available
-    fits = random.random() < 0.4  # a run that is meant to fit its training set
+    fits = random.random() < 0.45  # a run that is meant to fit its training set
     most = max(200, min(rows * classes // available, 1000 if fits else 5000))
     samples = min(most, max(_log_int(random, 200, most), 4 * classes))
 
@@ -98,9 +103,8 @@ def draw(index: int, seed: int = SEED) -> Condition:
 
     optimizer = "adamw" if random.random() < 0.35 else "sgd"
     momentum = float(random.choice([0.9, 0.95, 0.0], p=[0.7, 0.15, 0.15]))
-    batch = min(
-        int(random.choice([8, 16, 32, 64, 128, 256, 512])), 2 ** int(math.log2(samples / 2))
-    )
+    batch = int(random.choice(list(BATCHES), p=list(BATCHES.values())))
+    batch = min(batch, 2 ** int(math.log2(samples / 2)))
     lr, decay = USUAL[optimizer, "layer-norms" if family in LAYER_NORMS else "norms"]
     if random.random() < 0.2:
         lr *= 3.0 if random.random() < 0.5 else 1 / 3
@@ -110,8 +114,14 @@ def draw(index: int, seed: int = SEED) -> Condition:
     )
 
     cost = _step_seconds(family, kind, trunk or wide, depth, batch)
+    while 100 * cost > 1.25 * SECONDS and batch > 64:
+        batch //= 2
+        cost = _step_seconds(family, kind, trunk or wide, depth, batch)
     longest = max(100, min(10_000, int(SECONDS / cost)))
-    shortest = min(longest, max(100, 40 * samples // batch)) if fits else 100
+    if fits:  # few enough samples that the cost limit allows the passes
+        samples = min(samples, max(200, 4 * classes, longest * batch // EPOCHS_TO_FIT))
+        batch = min(batch, 2 ** int(math.log2(samples / 2)))
+    shortest = min(longest, max(100, EPOCHS_TO_FIT * samples // batch)) if fits else 100
     steps = _log_int(random, shortest, longest)
     augment = kind == "image" and not fits and random.random() < 0.5
     config = Config(
