@@ -31,17 +31,23 @@ def test_tensorboard(tmp_path):
     assert log.Scalars("test_accuracy")[-1].value == 0.75
 
 
+@pytest.mark.slow  # MLflow builds its database step by step
+@pytest.mark.filterwarnings("ignore")  # MLflow's own
 def test_mlflow(tmp_path):
     mlflow = pytest.importorskip("mlflow")
-    writer("mlflow", str(tmp_path))(ROW)
+    curve = [1 / epoch for epoch in range(1, 151)]
+    write = writer("mlflow", str(tmp_path))
+    write({**ROW, "curves": {"train_loss": curve}})
+    write({**ROW, "key": "def", "status": "failed", "curves": None})
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
-    (run,) = client.search_runs([client.get_experiment_by_name("mine").experiment_id])
-    assert run.data.params["lr"] == "0.1"
+    number = client.get_experiment_by_name("mine").experiment_id
+    failed, run = client.search_runs([number], order_by=["attributes.run_name DESC"])
+    assert [r.info.run_name for r in (run, failed)] == ["abc", "def"]
+    assert (run.info.status, failed.info.status) == ("FINISHED", "FAILED")
+    assert (run.data.params["lr"], run.data.params["augment"]) == ("0.1", "True")
     assert run.data.metrics["test_accuracy"] == 0.75
-    assert [m.value for m in client.get_metric_history(run.info.run_id, "epoch/train_loss")] == [
-        2,
-        1,
-    ]
+    history = client.get_metric_history(run.info.run_id, "epoch/train_loss")
+    assert [(m.step, m.value) for m in history] == list(enumerate(curve, 1))
 
 
 def test_wandb_is_told_curves_parameters_and_scores(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from tstar.errors import TstarError, require, unknown
 
 Row = Mapping[str, Any]
+_AT_ONCE = 100  # what MLflow takes in one call: 100 parameters, 1000 metrics
 _SCORES = ("val_accuracy", "test_accuracy", "train_loss", "val_loss", "nll", "ece", "seconds")
 
 
@@ -37,24 +39,27 @@ def tensorboard(folder: str | Path) -> Callable[[Row], None]:
 
 
 def mlflow(folder: str | Path) -> Callable[[Row], None]:
-    """One MLflow run per run, in a store of files below ``folder``; the experiment is the study's name."""
+    """One MLflow run per run, in the folder's ``mlflow.db``; the experiment is the study's name."""
     module: Any = require("mlflow", "log")
-    client = module.MlflowClient(f"sqlite:///{Path(folder).resolve()}/mlflow.db")
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    entities: Any = require("mlflow.entities", "log")
+    place = Path(folder).resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    client = module.MlflowClient(f"sqlite:///{place}/mlflow.db")
 
     def write(row: Row) -> None:
         name = next(iter(row["studies"] or {}), "tstar")
         found = client.get_experiment_by_name(name)
-        place = Path(folder).resolve().as_uri()
-        number = found.experiment_id if found else client.create_experiment(name, place)
+        number = found.experiment_id if found else client.create_experiment(name, place.as_uri())
         run = client.create_run(number, run_name=row["key"]).info.run_id
-        for key, value in parameters(row).items():
-            client.log_param(run, key, value)
+        now = int(1000 * time.time())
+        metrics = [entities.Metric(key, value, now, 0) for key, value in scores(row).items()]
         for key, values in (row["curves"] or {}).items():
-            for epoch, value in enumerate(values, 1):
-                client.log_metric(run, f"epoch/{key}", value, step=epoch)
-        for key, value in scores(row).items():
-            client.log_metric(run, key, value)
+            steps = enumerate(values, 1)
+            metrics += [entities.Metric(f"epoch/{key}", value, now, i) for i, value in steps]
+        asked = [entities.Param(key, str(value)) for key, value in parameters(row).items()]
+        for start in range(0, max(len(metrics), len(asked)), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            client.log_batch(run, metrics=metrics[some], params=asked[some])
         client.set_terminated(run, "FAILED" if row["status"] == "failed" else "FINISHED")
 
     return write
