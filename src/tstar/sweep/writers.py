@@ -40,8 +40,9 @@ def tensorboard(folder: str | Path) -> Callable[[Row], None]:
 
 def mlflow(folder: str | Path) -> Callable[[Row], None]:
     """One MLflow run per run, in the folder's ``mlflow.db``; the experiment is the study's name."""
-    module: Any = require("mlflow", "log")
-    entities: Any = require("mlflow.entities", "log")
+    module: Any = require("mlflow", "mlflow")
+    entities: Any = require("mlflow.entities", "mlflow")
+    require("alembic", "mlflow")  # MLflow's database needs it
     place = Path(folder).resolve()
     place.mkdir(parents=True, exist_ok=True)
     client = module.MlflowClient(f"sqlite:///{place}/mlflow.db")
@@ -67,7 +68,7 @@ def mlflow(folder: str | Path) -> Callable[[Row], None]:
 
 def wandb(project: str | Path) -> Callable[[Row], None]:
     """One W&B run per run."""
-    module: Any = require("wandb", "log")
+    module: Any = require("wandb", "wandb")
 
     def write(row: Row) -> None:
         run = module.init(project=str(project), id=row["key"], config=parameters(row), reinit=True)
