@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from research.conditions import DATA, SEED, Condition, draw, nice, predicted
+from tstar.sweep.columns import FINAL
 from tstar.sweep.engine import LocalEngine
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import run_sweep
 from tstar.sweep.spec import Spec
-from tstar.sweep.store import FINAL, Store
+from tstar.sweep.store import Store
 from tstar.sweep.study import Study
 
 STEP = math.sqrt(10)

@@ -236,6 +236,10 @@ def _told(data: Any, training: Keywords, head: Head) -> Training:
 
 
 def _length(data: Any) -> int | None:
+    if isinstance(data, str | os.PathLike):
+        from tstar.data.door import open_data
+
+        return open_data(data).length
     if hasattr(data, "y_train"):  # a tstar.data.DataSet
         data = data.y_train
     elif isinstance(data, tuple) and len(data) == 2:

@@ -7,6 +7,8 @@ import sys
 import pytest
 from torch import nn
 
+from tstar.errors import TstarError
+
 
 def tstar(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -83,3 +85,23 @@ def test_help_lists_the_flows():
     out = tstar("--help").stdout
     assert "Use:" in out
     assert "temperature" in out
+
+
+def test_recommend_measures_csg_only_where_the_formula_uses_it(run, monkeypatch):
+    words = ("recommend", "--model", "mlp", "--features", "64", "--data", "digits", "--json")
+    measured = json.loads(run(*words, "--scenario", "finetune").stdout)
+    assert (measured["num_classes"], measured["csg"]) == (10, pytest.approx(0.11, abs=0.05))
+    monkeypatch.setattr("tstar.difficulty.csg", None)
+    told = ("--optimizer", "sgd", "--lr", "0.1", "--epochs", "3", "--batch-size", "32")
+    advice = json.loads(run(*words, *told).stdout)
+    assert advice["csg"] is None
+    steps = json.loads(run(*words, *told[:4], "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
+    assert advice["temperature"] == steps["temperature"]
+
+
+def test_classes_must_agree_with_the_data(run):
+    words = ("recommend", "--model", "mlp", "--features", "8", "--data", "digits")
+    with pytest.raises(TstarError, match="agree with the data, which have 10, got 7"):
+        run(*words, "--classes", "7")
+    with pytest.raises(TstarError, match="pass --data PATH or --classes K"):
+        run(*words[:5])

@@ -19,7 +19,7 @@ from torch.utils.data import (
 )
 
 from tstar import TstarError, csg
-from tstar.data.door import open_data
+from tstar.data.door import count_classes, open_data
 from tstar.data.task import as_task
 
 RNG = np.random.default_rng(0)
@@ -305,3 +305,13 @@ def test_no_warning_escapes():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         csg(DataLoader(Pairs(), batch_size=5), samples=5)
+
+
+def test_classes_are_counted_without_decoding_an_image(tmp_path):
+    for name in ("cat", "dog"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        (tmp_path / "pets" / name / "1.png").write_bytes(b"not an image")
+    assert count_classes(tmp_path / "pets") == 2
+    np.savez(tmp_path / "x.npz", x=np.zeros((6, 4)), y=np.array([0, 3, 3, 7, 7, 7]))
+    assert count_classes(tmp_path / "x.npz") == 3
+    assert count_classes("digits") == 10

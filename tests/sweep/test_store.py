@@ -10,7 +10,8 @@ import time
 import pytest
 
 from tstar.errors import TstarError
-from tstar.sweep.store import COLUMNS, SCHEMA, Store
+from tstar.sweep.columns import COLUMNS
+from tstar.sweep.store import SCHEMA, Store
 from tstar.sweep.transfer import export, load_runs, merge
 
 

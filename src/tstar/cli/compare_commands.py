@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import OldOut
+from tstar.cli.options import AsJson, DataRoot, OldOut
 
 if TYPE_CHECKING:
     from tstar.comparing.statistics import Row, Run
@@ -47,13 +47,13 @@ def compare(
     csg: Annotated[float | None, typer.Option(help="The data set's csg, if you know it.")] = None,
     val_fraction: Annotated[float, typer.Option(help="Share of the training set held out.")] = 0.1,
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
-    data_root: Annotated[Path | None, typer.Option(help="Where data sets are found.")] = None,
+    data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … or auto.")] = "cpu",
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Folder for the tables and the reliability diagram."),
     ] = Path("tstar-compare"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     out: OldOut = None,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.

@@ -11,23 +11,19 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
+from tstar.cli.options import AsJson, DataRoot
 
 data = typer.Typer(help="Data sets: names, what is on disk, .npz copies.", no_args_is_help=True)
 models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
 app.add_typer(data, name="data", rich_help_panel=RESEARCH)
 app.add_typer(models, name="models", rich_help_panel=RESEARCH)
 
-Root = Annotated[
-    Path | None,
-    typer.Option("--data-root", help="Folder of the data sets; $TSTAR_DATA, else ~/.cache/tstar."),
-]
 Size = Annotated[int | None, typer.Option(help="Bring images to this many pixels.")]
 Download = Annotated[bool, typer.Option("--download", help="Fetch it if it is not on disk.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @data.command("ls")
-def list_data(root: Root = None, as_json: AsJson = False) -> None:
+def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     """The data sets that have a name, and whether they are on disk.
 
     Example: tstar data ls
@@ -35,7 +31,7 @@ def list_data(root: Root = None, as_json: AsJson = False) -> None:
     from tstar.data.catalogue import CATALOGUE
     from tstar.data.loading import default_root
 
-    base = root or default_root()
+    base = data_root or default_root()
     rows = [
         {
             "name": entry.name,
@@ -70,7 +66,7 @@ def list_data(root: Root = None, as_json: AsJson = False) -> None:
 @data.command("show")
 def show_data(
     name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
-    root: Root = None,
+    data_root: DataRoot = None,
     size: Size = None,
     download: Download = False,
     as_json: AsJson = False,
@@ -81,7 +77,7 @@ def show_data(
     """
     from tstar.data import load
 
-    found = load(name, root=root, size=size, download=download)
+    found = load(name, root=data_root, size=size, download=download)
     counts = found.y_train.bincount(minlength=found.num_classes).tolist()
     if as_json:
         facts = {
@@ -103,7 +99,7 @@ def show_data(
 def export_data(
     name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
     output: Annotated[Path, typer.Argument(help="The .npz file to write.")],
-    root: Root = None,
+    data_root: DataRoot = None,
     size: Size = None,
     train: Annotated[int | None, typer.Option(help="Keep so many training samples.")] = None,
     test: Annotated[int | None, typer.Option(help="Keep so many test samples.")] = None,
@@ -120,7 +116,7 @@ def export_data(
 
     if output.suffix != ".npz":
         raise TstarError(f"The output must end in .npz, but got {output}.")
-    found = load(name, root=root, size=size, download=download).subset(train, test, seed=seed)
+    found = load(name, root=data_root, size=size, download=download).subset(train, test, seed=seed)
     write_npz(found, output)
     typer.echo(f"{output}: {found!r}")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import OldOut
+from tstar.cli.options import AsJson, OldOut
 
 if TYPE_CHECKING:
     from tstar.demo import Demo, Point
@@ -27,7 +27,7 @@ def demo(
     workers: Annotated[
         int, typer.Option(min=1, help="Processes; two by default, or one per core.")
     ] = min(2, os.cpu_count() or 1),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     out: OldOut = None,
 ) -> None:
     """The whole story on real data in about a minute; nothing to download.

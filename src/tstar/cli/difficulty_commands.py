@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import OldPlot
+from tstar.cli.options import AsJson, OldPlot
 
 if TYPE_CHECKING:
     from tstar.difficulty import Csg
@@ -31,7 +31,7 @@ def csg(
         int, typer.Option(help="Images are resized to SIZE×SIZE; 0 leaves them as they are.")
     ] = 32,
     repeats: Annotated[int, typer.Option(help="Draws; more than one gives their spread.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save a figure (.png, .pdf, .svg).")
     ] = None,

@@ -12,8 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.choosing import OfStudy, Where, chosen
-from tstar.cli.choosing import chosen as chosen_runs
+from tstar.cli.options import AsJson, OfStudy, Where, chosen
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def fit(
     skip: Annotated[bool, typer.Option("--skip", help="Leave out unusable conditions.")] = False,
     where: Where = None,
     study: OfStudy = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     correction: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Fit the temperature formula's coefficients to your runs.
@@ -70,13 +69,13 @@ def fit(
         "seed": seed,
         "skip": skip,
     }
-    chosen = [per_environment, cross_validate, alternatives]
-    if sum(chosen) > 1 or (any(chosen) and output is not None):
+    tables = [per_environment, cross_validate, alternatives]
+    if sum(tables) > 1 or (any(tables) and output is not None):
         raise TstarError(
             "One of --per-environment, --cross-validate, --alternatives and -o must be chosen at a time; "
             "leave the others out."
         )
-    source = chosen_runs(runs, where, study)
+    source = chosen(runs, where, study)
     with Console(stderr=True).status("fitting…"):
         if per_environment:
             table = fitting.per_environment(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
@@ -95,7 +94,7 @@ def fit(
                 bootstrap=bootstrap,
                 **common,
             )
-    if any(chosen):
+    if any(tables):
         _show(table, title, as_json)
         return
     if output is not None:
@@ -126,7 +125,7 @@ def paper(
     ] = False,
     where: Where = None,
     study: OfStudy = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a table of the paper, and the same from your own runs.
 

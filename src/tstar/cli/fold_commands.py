@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tstar.cli.app import USE, app
+from tstar.cli.options import AsJson
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def fold(
     ] = False,
     eps: Annotated[float, typer.Option(help="ε of the inserted norm, if you changed it.")] = 1e-5,
     force: Annotated[bool, typer.Option(help="Overwrite the output.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fold a saved tempered model into the plain architecture's weights.
 

@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tstar.errors import TstarError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the data sets; $TSTAR_DATA, else ~/.cache/tstar."),
+]
+Where = Annotated[
+    str | None, typer.Option(help="Runs for which this holds: 'model == \"vgg9\" and lr == 0.1'.")
+]
+OfStudy = Annotated[str | None, typer.Option("--study", help="Runs that this study asks for.")]
 # Where a result goes is --output, -o on every command; these are its older names, still understood.
 OldOut = Annotated[Path | None, typer.Option("--out", hidden=True)]
 OldPlot = Annotated[Path | None, typer.Option("--plot", hidden=True)]
 OldFigure = Annotated[Path | None, typer.Option("--figure", hidden=True)]
+
+
+def chosen(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | Path:
+    """The store itself, or the runs of it that were asked for."""
+    if where is None and study is None:
+        return runs
+    from tstar.sweep.transfer import load_runs
+
+    found = load_runs(runs, where=where, study=study)
+    if found.empty:
+        raise TstarError(f"No runs of {str(runs)!r} were chosen; see tstar runs ls {runs}.")
+    return found

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.choosing import OfStudy, Where
+from tstar.cli.options import AsJson, OfStudy, Where
 from tstar.cli.progress import check_progress
 from tstar.errors import TstarError, require, unknown
 
@@ -33,7 +33,6 @@ CoefficientFile = Annotated[
     Path | None,
     typer.Option(help="Judge your own coefficients, a JSON file, in place of the advice."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command(rich_help_panel=RESEARCH)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,53 +12,65 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
+from tstar.cli.options import AsJson
 
-Csg = Annotated[float | None, typer.Option(help="Difficulty of the data set, as tstar csg says.")]
-Variant = Annotated[
-    str | None,
-    typer.Option(help="Coefficients of the paper: base, csg, cn or csgcn. Default: by evidence."),
-]
-Coefficients = Annotated[Path | None, typer.Option(help="JSON file with coefficients of your own.")]
-Optimizer = Annotated[
-    str | None,
-    typer.Option(help="Optimizer: sgd, adamw, lion, … With --lr and --steps, T fits it."),
-]
-Lr = Annotated[float | None, typer.Option(help="Highest learning rate.")]
-Momentum = Annotated[float | None, typer.Option(help="Momentum of SGD; 0.9 by default.")]
-Steps = Annotated[int | None, typer.Option(help="Optimizer steps of the whole training.")]
-Epochs = Annotated[
-    float | None, typer.Option(help="Epochs, in place of --steps; needs --samples, --batch-size.")
-]
-Samples = Annotated[int | None, typer.Option(help="Number of training samples.")]
-BatchSize = Annotated[int | None, typer.Option(help="Samples per step.")]
-WeightDecay = Annotated[float | None, typer.Option(help="Weight decay of the optimizer.")]
-Scheduler = Annotated[
-    str | None, typer.Option(help="Learning-rate schedule: cosine, linear or constant.")
-]
-Smoothing = Annotated[float, typer.Option(help="Label smoothing of the loss.")]
-Scenario = Annotated[str | None, typer.Option(help="scratch or finetune.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+def _training(
+    csg: Annotated[
+        float | None, typer.Option(help="Difficulty of the data set, as tstar csg says.")
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="Coefficients of the paper: base, csg, cn or csgcn. Default: by evidence."
+        ),
+    ] = None,
+    coefficients: Annotated[
+        Path | None, typer.Option(help="JSON file with coefficients of your own.")
+    ] = None,
+    optimizer: Annotated[
+        str | None,
+        typer.Option(help="Optimizer: sgd, adamw, lion, … With --lr and --steps, T fits it."),
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Optimizer steps of the whole training.")
+    ] = None,
+    momentum: Annotated[float | None, typer.Option(help="Momentum of SGD; 0.9 by default.")] = None,
+    epochs: Annotated[
+        float | None,
+        typer.Option(help="Epochs, in place of --steps; needs --samples, --batch-size."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Number of training samples.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay of the optimizer.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Learning-rate schedule: cosine, linear or constant.")
+    ] = None,
+    label_smoothing: Annotated[float, typer.Option(help="Label smoothing of the loss.")] = 0.0,
+    scenario: Annotated[str | None, typer.Option(help="scratch or finetune.")] = None,
+) -> None:
+    """The options that both commands share, in the keywords of ``tstar.temperature``."""
+
+
+def _with_training(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of :func:`_training` in place of its ``**how``, and ``--json`` last."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    shared = inspect.signature(_training, eval_str=True).parameters.values()
+    *named, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
+    command.__signature__ = inspect.Signature([*named, *shared, as_json])  # type: ignore[attr-defined]
+    return command
 
 
 @app.command(rich_help_panel=USE)
+@_with_training
 def temperature(
     features: Annotated[int, typer.Option(help="M, the width of the output layer's input.")],
     classes: Annotated[int | None, typer.Option(help="K, the number of classes.")] = None,
-    csg: Csg = None,
-    variant: Variant = None,
-    coefficients: Coefficients = None,
-    optimizer: Optimizer = None,
-    lr: Lr = None,
-    steps: Steps = None,
-    momentum: Momentum = None,
-    epochs: Epochs = None,
-    samples: Samples = None,
-    batch_size: BatchSize = None,
-    weight_decay: WeightDecay = None,
-    scheduler: Scheduler = None,
-    label_smoothing: Smoothing = 0.0,
-    scenario: Scenario = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
+    **how: Any,
 ) -> None:
     """The temperature to train at, what to be careful about, and its terms.
 
@@ -66,28 +80,11 @@ def temperature(
     """
     from tstar.formula.equation import explain
 
-    result = explain(
-        features,
-        classes,
-        csg,
-        variant=variant,
-        coefficients=coefficients,
-        optimizer=optimizer,
-        lr=lr,
-        momentum=momentum,
-        steps=steps,
-        epochs=epochs,
-        samples=samples,
-        batch_size=batch_size,
-        weight_decay=weight_decay,
-        scheduler=scheduler,
-        label_smoothing=label_smoothing,
-        scenario=scenario,
-    )
-    _show(result, as_json)
+    _show(explain(features, classes, **how), as_json)
 
 
 @app.command(rich_help_panel=USE)
+@_with_training
 def recommend(
     model: Annotated[
         str, typer.Option(help="resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
@@ -99,21 +96,8 @@ def recommend(
     features: Annotated[
         int | None, typer.Option(help="M, for a network of adjustable width.")
     ] = None,
-    csg: Csg = None,
-    variant: Variant = None,
-    coefficients: Coefficients = None,
-    optimizer: Optimizer = None,
-    lr: Lr = None,
-    steps: Steps = None,
-    momentum: Momentum = None,
-    epochs: Epochs = None,
-    samples: Samples = None,
-    batch_size: BatchSize = None,
-    weight_decay: WeightDecay = None,
-    scheduler: Scheduler = None,
-    label_smoothing: Smoothing = 0.0,
-    scenario: Scenario = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
+    **how: Any,
 ) -> None:
     """What to do with a model before training it on a data set, with reasons and cautions.
 
@@ -123,36 +107,18 @@ def recommend(
     from tstar.errors import TstarError
     from tstar.models import build
 
-    if data is not None and (classes is None or csg is None):
-        from tstar.difficulty import csg as measure
+    if data is not None:
+        from tstar.data.door import count_classes
 
-        difficulty = measure(data)
-        if classes is not None and classes != difficulty.num_classes:
+        count = count_classes(data)
+        if classes not in (None, count):
             raise TstarError(
-                f"--classes must agree with the data, which have {difficulty.num_classes}, got {classes}."
+                f"--classes must agree with the data, which have {count}, got {classes}."
             )
-        classes = difficulty.num_classes
-        csg = difficulty.value if csg is None else csg
+        classes = count
     if classes is None:
         raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
-    advice = advise(
-        build(model, classes, num_features=features),
-        csg=csg,
-        variant=variant,
-        coefficients=coefficients,
-        optimizer=optimizer,
-        lr=lr,
-        momentum=momentum,
-        steps=steps,
-        epochs=epochs,
-        samples=samples,
-        batch_size=batch_size,
-        weight_decay=weight_decay,
-        scheduler=scheduler,
-        label_smoothing=label_smoothing,
-        scenario=scenario,
-    )
-    _show(advice, as_json)
+    _show(advise(build(model, classes, num_features=features), data, **how), as_json)
 
 
 def _show(advice: Any, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import TstarError, require, unknown
+from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import LATER
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _DEFAULTS = {
     **{"method": "fixed", "nesterov": 0},
 }
 _LENGTHS = ("epochs", "steps")
-ENDED = ("done", "diverged")
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
 
 
@@ -71,7 +71,7 @@ def results(runs: pd.DataFrame) -> pd.DataFrame:
         )
     kept = runs
     if "status" in kept.columns:
-        kept = kept[kept["status"].isin(ENDED)]
+        kept = kept[kept["status"].isin(FINAL)]
     if "role" in kept.columns:
         kept = kept[kept["role"].isna() | (kept["role"] == "run")]
     known = (*FACTS, *FOLLOW, *TREATMENT, *_OUTCOME)

@@ -89,6 +89,12 @@ def open_data(
     return _from_stream(data, labels)
 
 
+def count_classes(path: str | os.PathLike[str]) -> int:
+    """K of named data, a file or a folder; no image is decoded."""
+    source = open_data(path)
+    return len(set(source.y.tolist()) if source.names is None else source.names)
+
+
 def _open_path(
     path: str | os.PathLike[str], labels: Any, size: int | None, root: str | os.PathLike[str] | None
 ) -> Source:
@@ -106,7 +112,9 @@ def _open_path(
         unreadable: list[str] = []
         pairs = partial(image_pairs, layout.train, layout.classes, unreadable)
         count = len(layout.train)
-        return Source(layout.name, pairs=pairs, length=count, unreadable=unreadable)
+        return Source(
+            layout.name, pairs=pairs, length=count, names=layout.classes, unreadable=unreadable
+        )
     if found is not None and found.suffix == ".npz":
         stored = read_arrays(found)
         source = _from_arrays(None, stored.x, stored.y, f"The samples of {found}")

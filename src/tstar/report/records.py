@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from tstar.curves import FACTS, Condition, Curve, Judged, conditions, judge, read
 from tstar.curves.conditions import order
 from tstar.curves.conditions import without as curves_without
-from tstar.curves.reading import ENDED, Metric, ordinary
+from tstar.curves.reading import Metric, ordinary
 from tstar.errors import TstarError, unknown
 from tstar.evidence.regret import advised
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.sweep.columns import FINAL
 from tstar.text import printable
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _checksum(file: Path) -> str:
 def _sweeps(
     frame: pd.DataFrame, metric: Metric, recommend: Callable[[Mapping[str, Any]], float | None]
 ) -> tuple[tuple[Sweep, ...], tuple[Condition, ...]]:
-    if "status" in frame.columns and not frame["status"].isin(ENDED).any():
+    if "status" in frame.columns and not frame["status"].isin(FINAL).any():
         return (), ()
     every = tuple(conditions(frame))
     found = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tstar.errors import TstarError
 from tstar.sweep import shared
+from tstar.sweep.columns import FINAL
 from tstar.sweep.execute import (
     DataKey,
     Job,
@@ -19,7 +20,7 @@ from tstar.sweep.execute import (
     load_data,
 )
 from tstar.sweep.spec import OWN, Places, Spec
-from tstar.sweep.store import FINAL, Store
+from tstar.sweep.store import Store
 from tstar.sweep.study import Study
 
 if TYPE_CHECKING:

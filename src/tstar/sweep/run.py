@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -11,12 +10,13 @@ from typing import Any
 
 from tstar.errors import TstarError
 from tstar.own import failed
+from tstar.sweep.columns import FINAL, opened
 from tstar.sweep.engine import Engine
 from tstar.sweep.execute import Job, Outcome
 from tstar.sweep.plan import Todo
 from tstar.sweep.provenance import commit
 from tstar.sweep.spec import Spec
-from tstar.sweep.store import FINAL, OPENED, Store
+from tstar.sweep.store import Store
 
 OnRun = Callable[[Mapping[str, Any]], None]
 ATTEMPTS = 3  # how often a run whose worker died is tried in one sweep
@@ -191,10 +191,9 @@ def _finish(store: Store, outcome: Outcome) -> bool:
 
 
 def _tell(on_run: OnRun, store: Store, key: str) -> None:
-    row = store.get(key) or {}
-    opened = {n: json.loads(v) if n in OPENED and v is not None else v for n, v in row.items()}
+    row = opened(store.get(key) or {})
     try:
-        on_run(opened)
+        on_run(row)
     except Exception as error:
         name = getattr(on_run, "__qualname__", type(on_run).__name__)
         raise failed(f"The callback {name}", "failed", error) from error

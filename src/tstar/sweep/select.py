@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.sweep.store import COLUMNS
+from tstar.sweep.columns import COLUMNS
 
 Row = Mapping[str, Any]
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {

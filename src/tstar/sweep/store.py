@@ -22,112 +22,12 @@ from types import TracebackType
 from typing import Any
 
 from tstar.errors import TstarError
+from tstar.sweep.columns import ADDED, COLUMNS, WRITTEN, fits
 from tstar.sweep.shared import process_exists
-from tstar.sweep.spec import LATER, SCENARIOS, Spec
+from tstar.sweep.spec import Spec
 
 SCHEMA = 3  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 LEASE = 120.0  # seconds in which a heartbeat must change, or the claim is dead
-FINAL = ("done", "diverged")
-STATUSES = ("running", "done", "diverged", "failed")
-
-COLUMNS: dict[str, str] = {
-    "key": "TEXT PRIMARY KEY",
-    "status": "TEXT NOT NULL CHECK (status IN ('running', 'done', 'diverged', 'failed'))",
-    "attempts": "INTEGER NOT NULL",
-    # What was run. num_features, norm, temperature, epochs and steps are those of the model as it
-    # was really trained; what the study asked for is in `spec`.
-    "dataset": "TEXT",
-    "domain": "TEXT",
-    "size": "INTEGER",
-    "num_train": "INTEGER",
-    "num_classes": "INTEGER",
-    "csg": "REAL",
-    "data_checksum": "TEXT",
-    "model": "TEXT",
-    "num_features": "INTEGER",
-    "method": "TEXT",
-    "options": "TEXT",
-    "norm": "TEXT",
-    "temperature": "REAL",
-    "role": "TEXT",
-    "teacher": "TEXT",
-    "teacher_features": "INTEGER",
-    "scenario": "TEXT",
-    "weights": "TEXT",
-    "backbone": "TEXT",
-    "trunk_features": "INTEGER",
-    "depth": "INTEGER",
-    "classes": "INTEGER",
-    "train_samples": "INTEGER",
-    "label_noise": "REAL",
-    "data_seed": "INTEGER",
-    "source": "TEXT",
-    "optimizer": "TEXT",
-    "lr": "REAL",
-    "momentum": "REAL",
-    "nesterov": "INTEGER",
-    "beta1": "REAL",
-    "beta2": "REAL",
-    "weight_decay": "REAL",
-    "clip_norm": "REAL",
-    "schedule": "TEXT",
-    "warmup": "REAL",
-    "loss": "TEXT",
-    "mixup": "REAL",
-    "dropout": "REAL",
-    "ema": "REAL",
-    "metric": "TEXT",
-    "epochs": "INTEGER",
-    "steps": "INTEGER",
-    "batch_size": "INTEGER",
-    "label_smoothing": "REAL",
-    "val_fraction": "REAL",
-    "augment": "INTEGER",
-    "padding": "INTEGER",
-    "flip": "INTEGER",
-    "rotation": "REAL",
-    "test_curve": "INTEGER",
-    "amp": "INTEGER",
-    "compile": "INTEGER",
-    "seed": "INTEGER",
-    "spec": "TEXT",
-    # The studies that ask for it: JSON, name → hash.
-    "studies": "TEXT",
-    # What came out.
-    "val_accuracy": "REAL",
-    "test_accuracy": "REAL",
-    "train_accuracy": "REAL",
-    "train_loss": "REAL",
-    "val_loss": "REAL",
-    "nll": "REAL",
-    "ece": "REAL",
-    "trainings": "INTEGER",
-    "seconds": "REAL",
-    "images_per_second": "REAL",
-    "curves": "TEXT",
-    "extra": "TEXT",
-    "versions": "TEXT",
-    "commit": "TEXT",
-    "error": "TEXT",
-    # Who works, or worked, on it; times in seconds since 1970.
-    "host": "TEXT",
-    "pid": "INTEGER",
-    "claim": "TEXT",
-    "started": "REAL",
-    "heartbeat": "REAL",
-    "finished": "REAL",
-}
-# Columns of later schemas, with what older runs had there. csg is a column of the first.
-_ADDED: dict[str, object] = {
-    **{name: value for name, value in LATER.items() if name != "csg"},
-    "nesterov": 0,
-    "studies": None,
-}
-_JSON = ("curves", "extra", "versions")
-OPENED = (*_JSON, "options", "spec", "studies")  # columns that hold JSON
-_TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
-
-
 _SAFE = "what was stored before is still there"
 _ADVICE = {
     "full": f"free some space and start the sweep again: it goes on where it was; {_SAFE}",
@@ -188,7 +88,7 @@ class Store:
         """Add the columns of later schemas; what older runs had there is filled in."""
         with self._transaction():
             present = {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
-            for name, value in _ADDED.items():
+            for name, value in ADDED.items():
                 if name not in present:
                     default = "NULL" if value is None else json.dumps(value).replace('"', "'")
                     self._db.execute(
@@ -300,7 +200,7 @@ class Store:
     def finish(self, key: str, status: str, values: Mapping[str, Any]) -> bool:
         """Write a result. False, and nothing written, if the claim was taken over meanwhile."""
         content = {
-            name: json.dumps(value) if name in _JSON else value for name, value in values.items()
+            name: json.dumps(value) if name in WRITTEN else value for name, value in values.items()
         }
         content |= {"status": status, "finished": time.time()}
         sets = ", ".join(f'"{name}" = :{name}' for name in content)
@@ -337,19 +237,10 @@ class Store:
         return self._checked(rows[0])
 
     def _checked(self, row: sqlite3.Row) -> dict[str, Any]:
-        """A row as a dict, if every cell is of its column's type: another program may have written it."""
-        content = {**_ADDED, **dict(row)}
+        """A row as a dict, if every cell is of its column's kind: another program may have written it."""
+        content = {**ADDED, **dict(row)}
         for name, value in content.items():
-            kinds = _TYPES[COLUMNS[name].partition(" ")[0]] if name in COLUMNS else (object,)
-            problem = value is not None and not isinstance(value, kinds)
-            if name in OPENED and isinstance(value, str):
-                try:
-                    json.loads(value)
-                except (ValueError, RecursionError):
-                    problem = True
-            if name == "scenario" and value not in (None, *SCENARIOS):
-                problem = True
-            if problem:
+            if not fits(name, value):
                 raise TstarError(
                     f"{self.path}: the run {str(content['key'])[:24]} has {str(value)[:60]!r} as its {name}, "
                     f"which is no {name} of a run; fix or delete that row."

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, require
+from tstar.sweep.columns import COLUMNS, FINAL
 from tstar.sweep.select import selector
-from tstar.sweep.store import COLUMNS, FINAL, Store
+from tstar.sweep.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,82 @@
+"""``tstar check``: train briefly at several temperatures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tstar.cli.app import USE, app
+from tstar.cli.options import AsJson, DataRoot, OldFigure
+from tstar.errors import TstarError
+
+
+@app.command(rich_help_panel=USE)
+def check(
+    model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
+    data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
+    features: Annotated[int | None, typer.Option(help="M, for models whose width is free.")] = None,
+    temperatures: Annotated[
+        str | None, typer.Option(help="Comma-separated; around the formula's T by default.")
+    ] = None,
+    budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings for each temperature.")] = 2,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
+    optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
+    size: Annotated[int | None, typer.Option(help="Bring images to this many pixels.")] = None,
+    data_root: DataRoot = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Draw accuracy against T into this file."),
+    ] = None,
+    as_json: AsJson = False,
+    figure: OldFigure = None,
+) -> None:
+    """Train briefly at several temperatures: where is the peak, and where does the formula point?
+
+    Example: tstar check --model resnet10 --features 64 --data digits --budget 60
+    """
+    from tstar.checking.trial import check as run
+    from tstar.cli.progress import check_progress
+    from tstar.data import load
+    from tstar.models.fitting import fitting_model
+    from tstar.training import Config
+
+    loaded = load(data, root=data_root, size=size)
+
+    def make_model() -> Any:
+        return fitting_model(model, loaded, features, None)  # check() seeds it
+
+    grid = None
+    if temperatures is not None:
+        grid = [_number("temperatures", part) for part in temperatures.split(",")]
+    with check_progress(Console(stderr=True)) as progress:
+        result = run(
+            make_model,
+            loaded,
+            temperatures=grid,
+            budget=budget,
+            seeds=seeds,
+            config=Config(lr=lr, optimizer=optimizer),
+            progress=progress,
+        )
+    figure = figure or output
+    if figure is not None:
+        result.plot(figure)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(str(result), markup=False, soft_wrap=True)
+    if figure is not None:
+        console.print(f"Figure: {figure}")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise TstarError(f"{name} must be a number, got {text!r}.") from None

@@ -1,0 +1,166 @@
+"""``tstar runs``: list, show, export and merge what is in a store."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tstar.cli.app import RESEARCH, app
+from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.progress import duration
+from tstar.text import printable
+
+runs = typer.Typer(
+    name="runs", help="Look at stored runs, export and merge them.", no_args_is_help=True
+)
+app.add_typer(runs, rich_help_panel=RESEARCH)
+
+StoreArgument = Annotated[Path, typer.Argument(help="The SQLite file of results.")]
+_SHOWN = {
+    **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
+    **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
+    **{"val_accuracy": "val %", "test_accuracy": "test %", "seconds": "time", "finished": "ended"},
+}
+_TIMES = ("started", "heartbeat", "finished")
+
+
+@runs.command("ls")
+def list_runs(
+    store: StoreArgument = Path("runs.db"),
+    status: Annotated[
+        str | None, typer.Option(help="running, done, diverged or failed only.")
+    ] = None,
+    where: Where = None,
+    study: OfStudy = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a store, with the reason of each failure.
+
+    Example: tstar runs ls runs.db --status failed --where 'dataset == "digits" and lr < 0.1'
+    """
+    from tstar.errors import unknown
+    from tstar.sweep.columns import COLUMNS, STATUSES, opened
+    from tstar.sweep.select import selector
+    from tstar.sweep.store import Store
+
+    if status is not None and status not in STATUSES:
+        raise unknown("status", status, STATUSES)
+    chosen = selector(where, study)
+    with Store(store) as file:
+        found = file.rows({} if status is None else {"status": status})
+        rows = [row for row in found if chosen(row)]
+    if as_json:
+        typer.echo(json.dumps([opened(row) for row in rows[:limit]], indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name, title in _SHOWN.items():
+        numeric = "TEXT" not in COLUMNS[name]
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows[:limit]:
+        table.add_row(*(Text(_cell(name, row[name])) for name in _SHOWN))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 200  # for a file or a pipe nothing is cut off
+    console.print(table)
+    for row in rows[:limit]:
+        if row["status"] == "failed":
+            lines = (row["error"] or "no reason is known").strip().splitlines()
+            console.print(
+                f"{row['key'][:8]}: {printable(lines[-1])}", markup=False, highlight=False
+            )
+    counts = Counter(row["status"] for row in rows)
+    shown = f", the first {limit} shown" if len(rows) > limit else ""
+    states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+    console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
+
+
+@runs.command("show")
+def show_run(
+    store: StoreArgument,
+    key: Annotated[str, typer.Argument(help="The key of a run, or how it starts.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show everything about one run.
+
+    Example: tstar runs show runs.db 3f9a
+    """
+    from tstar.sweep.columns import opened
+    from tstar.sweep.store import Store
+
+    with Store(store) as file:
+        row = opened(file.find(key))
+    if as_json:
+        typer.echo(json.dumps(row, indent=2))
+        return
+    console = Console(highlight=False)
+    for name, value in row.items():
+        if value is not None:
+            shown = _cell(name, value) if name in _TIMES else printable(value, lines=True)
+            console.print(f"[bold]{name:>18}[/] ", end="")
+            console.print(shown, markup=False, soft_wrap=True)
+
+
+@runs.command("export")
+def export_runs(
+    store: StoreArgument,
+    output: Annotated[Path, typer.Argument(help="runs.parquet or runs.csv.")],
+    where: Where = None,
+    study: OfStudy = None,
+) -> None:
+    """Write the finished runs to one Parquet or CSV file.
+
+    Example: tstar runs export runs.db runs.parquet
+    """
+    from tstar.sweep.store import Store
+    from tstar.sweep.transfer import export
+
+    with Store(store) as file:
+        count = export(file, output, where=where, study=study)
+    typer.echo(f"{count} runs → {output}")
+
+
+@runs.command("merge")
+def merge_runs(
+    sources: Annotated[list[Path], typer.Argument(help="Stores or exports to merge.")],
+    into: Annotated[Path, typer.Option(help="The store to merge into; made if it does not exist.")],
+) -> None:
+    """Bring the runs of several stores into one.
+
+    Example: tstar runs merge laptop.db cluster.db --into all.db
+    """
+    from tstar.sweep.transfer import merge
+
+    done = merge(sources, into)
+    typer.echo(f"{done.added} added, {done.replaced} replaced, {done.kept} already there → {into}")
+    if done.differing:
+        typer.echo(
+            f"{len(done.differing)} runs have other results there than here (the first is kept): "
+            + ", ".join(key[:8] for key in done.differing[:5]),
+            err=True,
+        )
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return "–"
+    if name == "key":
+        return str(value)[:8]
+    if name in _TIMES and isinstance(value, int | float):
+        try:
+            return datetime.fromtimestamp(value).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+        except (OverflowError, OSError, ValueError):
+            return str(value)
+    if name == "seconds" and isinstance(value, int | float):
+        return duration(value)
+    if name.endswith("accuracy") and isinstance(value, float):
+        return f"{100 * value:.2f}"
+    return f"{value:.4g}" if isinstance(value, float) else printable(value)

@@ -1,0 +1,131 @@
+"""The columns of a store: what is known of each run, and of which kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tstar.sweep.spec import LATER, SCENARIOS
+
+FINAL = ("done", "diverged")
+STATUSES = ("running", *FINAL, "failed")
+
+COLUMNS: dict[str, str] = {
+    "key": "TEXT PRIMARY KEY",
+    "status": "TEXT NOT NULL CHECK (status IN ('running', 'done', 'diverged', 'failed'))",
+    "attempts": "INTEGER NOT NULL",
+    # What was run. num_features, norm, temperature, epochs and steps are those of the model as it
+    # was really trained; what the study asked for is in `spec`.
+    "dataset": "TEXT",
+    "domain": "TEXT",
+    "size": "INTEGER",
+    "num_train": "INTEGER",
+    "num_classes": "INTEGER",
+    "csg": "REAL",
+    "data_checksum": "TEXT",
+    "model": "TEXT",
+    "num_features": "INTEGER",
+    "method": "TEXT",
+    "options": "TEXT",
+    "norm": "TEXT",
+    "temperature": "REAL",
+    "role": "TEXT",
+    "teacher": "TEXT",
+    "teacher_features": "INTEGER",
+    "scenario": "TEXT",
+    "weights": "TEXT",
+    "backbone": "TEXT",
+    "trunk_features": "INTEGER",
+    "depth": "INTEGER",
+    "classes": "INTEGER",
+    "train_samples": "INTEGER",
+    "label_noise": "REAL",
+    "data_seed": "INTEGER",
+    "source": "TEXT",
+    "optimizer": "TEXT",
+    "lr": "REAL",
+    "momentum": "REAL",
+    "nesterov": "INTEGER",
+    "beta1": "REAL",
+    "beta2": "REAL",
+    "weight_decay": "REAL",
+    "clip_norm": "REAL",
+    "schedule": "TEXT",
+    "warmup": "REAL",
+    "loss": "TEXT",
+    "mixup": "REAL",
+    "dropout": "REAL",
+    "ema": "REAL",
+    "metric": "TEXT",
+    "epochs": "INTEGER",
+    "steps": "INTEGER",
+    "batch_size": "INTEGER",
+    "label_smoothing": "REAL",
+    "val_fraction": "REAL",
+    "augment": "INTEGER",
+    "padding": "INTEGER",
+    "flip": "INTEGER",
+    "rotation": "REAL",
+    "test_curve": "INTEGER",
+    "amp": "INTEGER",
+    "compile": "INTEGER",
+    "seed": "INTEGER",
+    "spec": "TEXT",
+    # The studies that ask for it: JSON, name → hash.
+    "studies": "TEXT",
+    # What came out.
+    "val_accuracy": "REAL",
+    "test_accuracy": "REAL",
+    "train_accuracy": "REAL",
+    "train_loss": "REAL",
+    "val_loss": "REAL",
+    "nll": "REAL",
+    "ece": "REAL",
+    "trainings": "INTEGER",
+    "seconds": "REAL",
+    "images_per_second": "REAL",
+    "curves": "TEXT",
+    "extra": "TEXT",
+    "versions": "TEXT",
+    "commit": "TEXT",
+    "error": "TEXT",
+    # Who works, or worked, on it; times in seconds since 1970.
+    "host": "TEXT",
+    "pid": "INTEGER",
+    "claim": "TEXT",
+    "started": "REAL",
+    "heartbeat": "REAL",
+    "finished": "REAL",
+}
+# Columns of later schemas, with what older runs had there. csg is a column of the first.
+ADDED: dict[str, object] = {
+    **{name: value for name, value in LATER.items() if name != "csg"},
+    "nesterov": 0,
+    "studies": None,
+}
+WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
+OPENED = (*WRITTEN, "options", "spec", "studies")  # every column that holds JSON
+_TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
+
+
+def fits(name: str, value: object) -> bool:
+    """Whether a cell is what its column may hold; an unknown column may hold anything."""
+    if value is None or name not in COLUMNS:
+        return True
+    if name in OPENED and isinstance(value, str):
+        try:
+            json.loads(value)
+        except (ValueError, RecursionError):
+            return False
+    if name == "scenario" and value not in SCENARIOS:
+        return False
+    return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
+
+
+def opened(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its JSON columns as what they describe."""
+    return {
+        name: json.loads(value) if name in OPENED and value is not None else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,40 @@
+"""``tstar check`` as a user types it."""
+
+import re
+
+import pytest
+
+from tstar.errors import TstarError
+
+
+def test_check_prints_a_table_and_a_sentence(run):
+    words = [
+        "check",
+        "--model",
+        "mlp",
+        "--features",
+        "8",
+        "--data",
+        "digits",
+        "--temperatures",
+        "1,4",
+    ]
+    result = run(*words, "--seeds", "1", "--budget", "4")
+    assert "← peak" in result.stdout
+    assert "For this training the formula points at T =" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["check", "--model", "mlp", "--data", "digits", "--temperatures", "1,x"],
+            "must be a number, got 'x'",
+        ),
+        (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
+        (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),
+    ],
+)
+def test_errors_say_what_to_do(run, words, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        run(*words)

@@ -1,0 +1,66 @@
+"""``tstar runs`` as a user types it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tstar.errors import TstarError
+
+
+def test_runs_are_listed_shown_exported_and_merged(run):
+    run("sweep", "study.toml")
+    rows = json.loads(run("runs", "ls", "--json").stdout)
+    assert len(rows) == 4
+    assert {row["temperature"] for row in rows} == {1.0, 2.0}
+    assert isinstance(rows[0]["curves"]["val_accuracy"], list)
+    table = run("runs", "ls", "runs.db", "--where", "temperature == 2").stdout
+    assert "2 runs: 2 done" in table
+    key = rows[0]["key"]
+    assert key[:8] in run("runs", "ls").stdout
+    shown = json.loads(run("runs", "show", "runs.db", key[:10], "--json").stdout)
+    assert shown["key"] == key
+    assert "val_accuracy" in run("runs", "show", "runs.db", key).stdout
+    assert "4 runs" in run("runs", "export", "runs.db", "out.csv").stdout
+    assert Path("out.csv").read_text(encoding="utf-8").count("digits") >= 4
+    assert "4 added" in run("runs", "merge", "runs.db", "--into", "all.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["runs", "ls", "none.db"], "does not exist"),
+        (["runs", "show", "none.db", "abc"], "does not exist"),
+        (["runs", "ls", "--status", "finished"], "Unknown status"),
+        (["runs", "ls", "--where", "modle == 'mlp'"], "did you mean 'model'"),
+        (["runs", "ls", "--where", "model=mlp"], "must compare columns with values"),
+        (["runs", "ls", "--where", "__import__('os')"], "must compare columns with values"),
+        (["runs", "merge", "none.db", "--into", "all.db"], "does not exist"),
+    ],
+)
+def test_errors_say_what_to_do(run, words, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        run(*words)
+
+
+@pytest.mark.parametrize("words", [["ls"], ["show"], ["export"], ["merge"]])
+def test_help_has_an_example(run, words):
+    assert "Example: tstar" in run("runs", *words, "--help").stdout
+
+
+def test_names_are_text_and_never_markup(run):
+    from tstar.sweep.store import Store
+
+    run("sweep", "study.toml", "--max-runs", "2")
+    with Store("runs.db") as store:
+        store._db.execute("UPDATE runs SET dataset = ?, status = 'failed', error = ?",
+                          ("[/x]\x1b[31m\u202e", "Traceback …\nboom [/y]\x07"))  # fmt: skip
+    listed = run("runs", "ls").stdout
+    assert "[/x]\\x1b[31m\\u202e" in listed
+    assert "boom [/y]\\x07" in listed
+    key = json.loads(run("runs", "ls", "--json").stdout)[0]["key"]
+    shown = run("runs", "show", "runs.db", key).stdout
+    assert "[/x]\\x1b" in shown
+    assert re.search(r"finished \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown)
+    assert "\x1b[31m" not in listed + shown
