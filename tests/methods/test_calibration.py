@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import tstar
+from tests.methods.networks import dropout_net, sample
 from tstar import TstarError, TstarWarning, methods
 from tstar.methods.calibration import (
     calibration_error,
@@ -18,15 +18,6 @@ from tstar.methods.calibration import (
     nll,
     reliability,
 )
-
-
-def sample(seed: int, scale: float = 1.0, n: int = 400, k: int = 4):
-    """Logits whose true temperature is ``scale``: targets are drawn from softmax(z), logits are scale·z."""
-    rng = np.random.default_rng(seed)
-    z = 2 * rng.standard_normal((n, k))
-    p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
-    y = np.array([rng.choice(k, p=row) for row in p])
-    return torch.from_numpy(scale * z), torch.from_numpy(y)
 
 
 def test_it_finds_the_temperature_that_the_targets_were_drawn_at():
@@ -71,60 +62,6 @@ def test_separable_data_stop_at_the_bound_and_say_so():
         methods.calibrate(nn.Sequential(model), logits, targets)
 
 
-def net() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)
-    )
-
-
-@pytest.mark.parametrize("already", [False, True])
-def test_calibrating_a_model_keeps_its_classes_and_lowers_its_nll(already):
-    model = tstar.temper(net(), 3.0) if already else net()
-    model = nn.Sequential(*model).train()
-    model[1].eval()  # a frozen BatchNorm: every module's own mode comes back
-    x, y = sample(3)
-    x = x.float()
-    modes = [m.training for m in model.modules()]
-    before = {k: v.clone() for k, v in model.state_dict().items()}
-    scaled, result = methods.calibrate(model, x, y)
-    assert [m.training for m in model.modules()] == modes
-    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
-    old, new = model.eval()(x), scaled.eval()(x)
-    assert torch.equal(old.argmax(1), new.argmax(1))
-    assert torch.allclose(new, old / result.temperature, rtol=1e-5, atol=1e-7)
-    assert nll(new, y) == pytest.approx(result.nll_after, rel=1e-5)
-    assert nll(new, y) <= nll(old, y)
-    assert result.nll_before == pytest.approx(nll(old, y), rel=1e-9)
-
-
-def test_forgetting_eval_mode_does_not_matter():
-    """Dropout on or off: the same temperature, since eval mode is enforced."""
-    x, y = sample(3)
-    found = [
-        methods.calibrate(net().train(mode), x.float(), y)[1].temperature for mode in (True, False)
-    ]
-    assert found[0] == found[1]
-
-
-def test_the_method_scales_after_training_and_records_both_sides():
-    recipe = methods.get("temperature-scaling").prepare(net(), methods.Facts(16, 4))
-    x, y = sample(3)
-    x = x.float()
-    assert torch.equal(recipe.model.eval()(x), net().eval()(x))
-    old = recipe.model(x)
-    numbers = recipe.finish(recipe.model, x, y)
-    new = recipe.model(x)
-    assert torch.allclose(new, old / numbers["temperature"], rtol=1e-5)
-    assert numbers["val_nll_after"] <= numbers["val_nll_before"]
-    assert numbers["val_ece_before"] == pytest.approx(
-        calibration_error(old.softmax(1), y), abs=1e-6
-    )
-    assert numbers["val_ece_after"] == pytest.approx(calibration_error(new.softmax(1), y), abs=1e-6)
-    with pytest.raises(TstarError, match="validation data"):
-        recipe.finish(recipe.model, x[:0], y[:0])
-
-
 def test_the_calibration_error_and_the_diagram_agree():
     """Σ n_b/n·|accuracy_b − confidence_b| of the diagram is the error."""
     logits, targets = sample(4, scale=3.0)
@@ -144,7 +81,7 @@ def test_the_calibration_error_and_the_diagram_agree():
 
 def test_the_diagram_is_drawn(tmp_path):
     x, y = sample(3)
-    _, result = methods.calibrate(net(), x.float(), y)
+    _, result = methods.calibrate(dropout_net(), x.float(), y)
     figure = result.plot(tmp_path / "reliability.svg")
     assert len(figure.axes) == 2
     heights = [bar.get_height() for bar in figure.axes[1].patches]
