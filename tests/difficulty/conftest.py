@@ -1,19 +1,15 @@
-import importlib.util
-import sys
-from pathlib import Path
+"""What the tests of csg share, as fixtures."""
 
 import pytest
 
-
-def _load():
-    path = Path(__file__).with_name("helpers.py")
-    spec = importlib.util.spec_from_file_location("difficulty_helpers", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from tests.difficulty import helpers as shared
 
 
 @pytest.fixture(scope="session")
 def helpers():
-    return _load()
+    return shared
+
+
+@pytest.fixture(scope="module")
+def images(helpers):
+    return helpers.pictures(90, 3, 32)

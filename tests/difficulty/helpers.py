@@ -1,6 +1,7 @@
 """Independent references for the tests of csg: brute force, and the public implementation."""
 
 import numpy as np
+from torch.utils.data import Dataset
 
 
 def brute_neighbors(data, queries, k):
@@ -42,3 +43,21 @@ def pictures(n, classes, side, seed=0):
     images = 128 + 5 * smooth[labels] + 40 * rng.normal(size=(n, 1, 1, 1))
     images = images + 30 * rng.normal(size=(n, side, side, 3))
     return np.clip(np.rint(images), 0, 255).astype(np.uint8), labels
+
+
+def row_stochastic(K, seed=0):
+    S = np.random.default_rng(seed).random((K, K)) ** 4
+    return S / S.sum(axis=1, keepdims=True)
+
+
+class Pairs(Dataset):
+    def __init__(self, samples, labels, classes=None):
+        self.samples, self.labels = samples, labels
+        if classes:
+            self.classes = classes
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        return self.samples[i], self.labels[i]

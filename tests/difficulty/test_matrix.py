@@ -4,26 +4,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+from tests.difficulty.helpers import Pairs
 from tstar.difficulty import csg
 from tstar.difficulty.matrix import read
 from tstar.errors import TstarError
 
 CLASSES = ["ape", "bee", "cow"]
-
-
-class Pairs(Dataset):
-    def __init__(self, samples, labels, classes=None):
-        self.samples, self.labels = samples, labels
-        if classes:
-            self.classes = classes
-
-    def __len__(self):
-        return len(self.samples)
-
-    def __getitem__(self, i):
-        return self.samples[i], self.labels[i]
 
 
 class Stream(IterableDataset):
@@ -32,11 +20,6 @@ class Stream(IterableDataset):
 
     def __iter__(self):
         return iter(self.pairs)
-
-
-@pytest.fixture(scope="module")
-def images(helpers):
-    return helpers.pictures(90, 3, 32)
 
 
 @pytest.fixture
@@ -177,39 +160,6 @@ def test_memory_is_bounded_by_the_matrix(images):
     )  # the images themselves would be 16.6 MB, nine times that
 
 
-def test_embed_takes_functions_and_modules_and_leaves_modes_alone(images):
-    x, y = images
-    module = torch.nn.Sequential(
-        torch.nn.AdaptiveAvgPool2d(2),
-        torch.nn.Flatten(),
-        torch.nn.Dropout(0.9),
-        torch.nn.BatchNorm1d(12),
-    )
-    module.train()
-    module[3].eval()
-    result = csg(x, y, embed=module, samples=20)
-    assert [m.training for m in module] == [True, True, True, False]
-    assert csg(x, y, embed=module, samples=20).value == result.value
-    means = x.reshape(90, 2, 16, 2, 16, 3).mean(axis=(2, 4)).transpose(0, 3, 1, 2).reshape(90, -1)
-    by_hand = csg(means / 255 / np.sqrt(1 + 1e-5), y, samples=20)
-    assert result.value == pytest.approx(by_hand.value, abs=1e-4)
-    shapes = []
-    csg(
-        Pairs([Image.fromarray(i) for i in x], y),
-        embed=lambda b: shapes.append(b.shape) or b.mean((2, 3)),
-    )
-    assert shapes[0] == (64, 3, 32, 32)
-    assert sum(shape[0] for shape in shapes) == 90
-    with pytest.raises(TstarError, match="one vector"):
-        csg(x, y, embed=lambda batch: batch.mean())
-
-
-def test_embed_sees_images_of_mixed_sizes(images):
-    x, y = images
-    mixed = [Image.fromarray(i).resize((20 + n % 2, 20)) for n, i in enumerate(x)]
-    assert csg(Pairs(mixed, y), embed=lambda b: b.mean((2, 3)), samples=20).num_samples == 90
-
-
 @pytest.mark.parametrize("labels", [[0, 1], np.zeros((90, 3)), None])
 def test_labels_that_do_not_fit(images, labels):
     with pytest.raises(TstarError, match=r"same length|one value per sample|must be given"):
@@ -249,24 +199,6 @@ def test_labels_of_a_data_set_that_do_not_fit(images):
 def test_bad_input_is_a_clear_error(data, labels, message):
     with pytest.raises(TstarError, match=message):
         csg(data, labels)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"samples": 0},
-        {"neighbors": 0},
-        {"neighbors": 2.5},
-        {"seed": -1},
-        {"repeats": 0},
-        {"size": 0},
-        {"distance": "manhatan"},
-        {"embed": 3},
-    ],
-)
-def test_bad_options(options, helpers):
-    with pytest.raises(TstarError, match=next(iter(options))):
-        csg(*helpers.blobs(60, 3, 2, 1.0), **options)
 
 
 def test_nan_pixels_of_a_stream_are_named(images):

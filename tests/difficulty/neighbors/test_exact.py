@@ -1,0 +1,40 @@
+"""Distances that rank, exactly."""
+
+import numpy as np
+import pytest
+
+from tstar.difficulty.neighbors import nearest
+from tstar.difficulty.neighbors.exact import Exact, halving_sum, rank
+
+
+def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers):
+    # distances near 2e8 that differ by 1: a float32 product cannot tell them apart
+    base = np.zeros(3072, np.uint8)
+    far = np.full((40, 3072), 255, np.uint8)
+    far[np.arange(40), np.arange(40)] -= np.random.default_rng(0).permutation(40).astype(np.uint8)
+    data = np.vstack([base, far])
+    for route in "whole", "sketch", "int8":
+        np.testing.assert_array_equal(
+            nearest(data, np.array([0]), 6, route=route),
+            helpers.brute_neighbors(data, [0], 6),
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_distances_are_those_by_hand(dtype):
+    data = np.random.default_rng(0).integers(0, 256, (70, 600)).astype(dtype)
+    squares = Exact(data).from_query(3)(np.arange(70))
+    np.testing.assert_array_equal(
+        squares, ((data.astype(np.int64) - data[3].astype(np.int64)) ** 2).sum(axis=1)
+    )
+
+
+def test_a_sum_by_halves_is_the_sum():
+    for width in (1, 2, 5, 64, 100):
+        values = np.random.default_rng(width).normal(size=(3, width))
+        np.testing.assert_allclose(halving_sum(values.copy()), values.sum(axis=1), rtol=1e-12)
+
+
+def test_ties_are_broken_by_position():
+    rows = np.array([9, 4, 7, 1])
+    assert rank(np.array([2.0, 1.0, 1.0, 2.0]), rows, 3).tolist() == [4, 7, 1]

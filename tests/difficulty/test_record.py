@@ -1,0 +1,29 @@
+"""The result, as it prints and compares."""
+
+import numpy as np
+
+import tstar
+from tstar.difficulty import csg
+
+
+def test_the_record_prints_converts_and_compares(helpers):
+    x, y = helpers.pictures(120, 3, 8)
+    result = csg(x, np.array(["cat", "dog", "emu"])[y], samples=20)
+    assert float(result) == result.value
+    assert f"csg = {result.value:.4g}" in str(result)
+    assert "floored" in str(result)
+    assert "Csg(" in repr(result)
+    assert "<pre>" in result._repr_html_()
+    pairs = result.hardest_pairs(2)
+    assert pairs[0].similarity >= pairs[1].similarity
+    assert {pairs[0].a, pairs[0].b} <= {"cat", "dog", "emu"}
+    assert result != csg(x, y, samples=19)
+    tstar.temperature(64, 3, result if result.value > 0 else 1.0)
+
+
+def test_wild_volumes_are_called_of_little_use(helpers):
+    rng = np.random.default_rng(0)
+    result = csg(rng.normal(size=(200, 500)) * 200, np.arange(200) % 4)
+    assert result.regime == "volumes"
+    assert result.effective_samples < 5
+    assert "of little use" in str(result)
