@@ -1,13 +1,8 @@
 """The demo: its task is what it says, and its table and figure say what was measured."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
-import tstar
 from tstar import demo
 from tstar.demo import Demo, Point
 
@@ -66,26 +61,3 @@ def test_the_figure_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     demo.draw(measured(), str(tmp_path / "demo.png"))
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_recommend_at_the_prompt():
-    words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
-    plan = ["--optimizer", "sgd", "--lr", "0.01", "--steps", "930"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tstar", *words, *plan], capture_output=True, text=True, check=True
-    )
-    advice = json.loads(done.stdout)
-    expected = tstar.temperature(64, 10, optimizer="sgd", lr=0.01, steps=930)
-    assert advice["temperature"] == pytest.approx(expected) != tstar.temperature(64, 10)
-    assert "budget" in {notice["code"] for notice in advice["notices"]}
-
-
-def test_recommend_asks_for_what_it_lacks():
-    done = subprocess.run(
-        [sys.executable, "-m", "tstar", "recommend", "--model", "resnet10"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "pass --data PATH or --classes K" in done.stderr

@@ -44,6 +44,9 @@ def test_the_ends():
     assert positive("x", 0, zero=True) == 0
     with pytest.raises(TstarError, match="at least 0"):
         positive("x", -1, zero=True)
+    assert positive("x", 180, zero=True, most=180) == 180
+    with pytest.raises(TstarError, match="at least 0 and at most 180, got x=181"):
+        positive("x", 181, zero=True, most=180)
     assert share("x", 0) == 0
     for bad, options in ((1, {}), (-0.1, {}), (0, {"zero": False}), (1.1, {"one": True})):
         with pytest.raises(TstarError, match="must hold"):

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tstar.paper
+from research.paper.longform import records
 from research.paper.statistics import Paired, Ranking, paired, ranking
 from tstar.comparing.statistics import holm
 from tstar.errors import unknown
 from tstar.paper.catalogue import METHODS, VARIANTS
 from tstar.paper.loading import table
-from tstar.paper.longform import records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from research.paper.longform import records
 from research.paper.statistics import paired_variance_p
 from tstar.formula.equation import temperature
 from tstar.paper.catalogue import SPECS, VARIANTS
 from tstar.paper.loading import table
-from tstar.paper.longform import records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from importlib.metadata import version
 
 from research.paper import analysis
 from research.paper.claims import claims
+from research.paper.longform import records
 from research.paper.recomputed import checks
 from research.paper.statistics import Ranking
 from tstar._version import __version__
 from tstar.paper.catalogue import METHODS, VARIANTS
 from tstar.paper.loading import table
-from tstar.paper.longform import records
 
 COMMAND = "python -m research.paper.analysis"
 _TITLES = {"scratch": "Training from scratch", "finetune": "Fine-tuning"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tstar.data import DataSet
 
 TRAIN_IMAGES = 400
-NOISE = 0.2  # standard deviation of the pixel noise, as a share of the grey scale
+NOISE = 0.2  # standard deviation of the pixel noise, as a share of the gray scale
 WRONG = 0.3  # share of the training labels that are replaced by another class
 NETWORK = "vgg9"
 WIDTHS = (32, 96)
@@ -185,7 +185,7 @@ def _train_all(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, float]]:
 
 
 def draw(demo: Demo, path: str) -> None:
-    """Accuracy against T, one curve a width, the recommended T marked; the dashed line is the plain model."""
+    """Accuracy against T, one curve per width, the recommended T marked; the dashed line is the plain model."""
     from tstar.errors import require
 
     require("matplotlib", "demo")
@@ -223,7 +223,7 @@ def draw(demo: Demo, path: str) -> None:
     axes.set_ylabel("test accuracy [%]")
     n = next(iter(demo.points.values())).n
     axes.set_title(f"Hard digits, VGG9: mean and standard deviation of {n} seeds", fontsize=10)
-    axes.plot([], [], "*", markersize=12, color="grey", label="recommended T")
-    axes.plot([], [], "--", color="grey", label="plain model, T = 1")
+    axes.plot([], [], "*", markersize=12, color="gray", label="recommended T")
+    axes.plot([], [], "--", color="gray", label="plain model, T = 1")
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=150)

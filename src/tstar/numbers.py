@@ -19,7 +19,9 @@ def number(name: str, value: object) -> float:
         raise TstarError(f"{name} must be a single number, got {shown(value)}.")
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+    except OverflowError as error:
+        raise TstarError(f"{name} must be finite, got {shown(value)}.") from error
+    except (TypeError, ValueError, RuntimeError) as error:
         raise TstarError(
             f"{name} must be a single number, got {shown(value)} ({error})."
         ) from error
@@ -32,16 +34,17 @@ def whole(name: str, value: object, *, least: int, most: int | None = None) -> i
     """An int of at least ``least``; a float that is whole counts as one."""
     count = number(name, value)
     if count < least or not count.is_integer() or (most is not None and count > most):
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise TstarError(f"{name} must be a whole number {limits}, got {name}={shown(value)}.")
     return int(value) if isinstance(value, int) else int(count)
 
 
-def positive(name: str, value: object, *, zero: bool = False) -> float:
-    """A finite float above 0, or with ``zero`` of at least 0."""
+def positive(name: str, value: object, *, zero: bool = False, most: float | None = None) -> float:
+    """A finite float above 0, or with ``zero`` of at least 0; and of at most ``most``."""
     found = number(name, value)
-    if found < 0 or (found == 0 and not zero):
+    if found < 0 or (found == 0 and not zero) or (most is not None and found > most):
         wanted = "at least 0" if zero else "positive"
+        wanted += "" if most is None else f" and at most {most:g}"
         raise TstarError(f"{name} must be {wanted}, got {name}={shown(value)}.")
     return found
 

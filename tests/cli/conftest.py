@@ -1,11 +1,15 @@
 """A small study in a folder of its own, and the commands called in this process."""
 
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import tstar.sweep.engine
+from tests.cli.program import faulty
+from tstar.cli import app as program
 from tstar.cli.app import _load_commands, app
 from tstar.errors import TstarError
 from tstar.sweep.execute import execute
@@ -52,5 +56,24 @@ def run(tmp_path, monkeypatch):
             raise result.exception
         assert result.exit_code == code, result.output
         return result
+
+    return call
+
+
+@pytest.fixture
+def main(monkeypatch, capsys):
+    """The program in this process, with one more command, ``faulty``: its exit code and its lines on stderr."""
+    program._load_commands()
+    registered = program.app.registered_commands
+    monkeypatch.setattr(program.app, "registered_commands", [*registered])
+    program.app.command()(faulty)
+
+    def call(*words: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr(sys, "argv", ["tstar", *words])
+        with warnings.catch_warnings():  # main() changes how warnings are shown
+            warnings.simplefilter("default")
+            with pytest.raises(SystemExit) as end:
+                program.main()
+        return end.value.code, [line for line in capsys.readouterr().err.splitlines() if line]
 
     return call

@@ -4,14 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import warnings
-from pathlib import Path
 
 import pytest
 import typer
 
 from tstar.cli import app as program
-from tstar.cli.failures import describe
 
 PIPED = """
 import sys
@@ -25,49 +22,6 @@ def talk():
 sys.argv = ["tstar", "talk"]
 main()
 """
-
-
-def faulty(kind: str) -> None:
-    match kind:
-        case "key":
-            _ = {}["absent"]
-        case "file":
-            Path("/nowhere/to/be found").read_text(encoding="utf-8")
-        case "folder":
-            Path(os.curdir).read_text(encoding="utf-8")
-        case "sklearn":
-            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
-        case "stranger":
-            raise ModuleNotFoundError("No module named 'strange'", name="strange")
-        case "markup":
-            raise RuntimeError("a [bold]list[/] of\n[1, 2]")
-        case "interrupt":
-            raise KeyboardInterrupt
-        case "memory":
-            raise MemoryError
-        case "warning":
-            warnings.warn("mind\nthe step", UserWarning, stacklevel=1)
-        case "exit":
-            raise SystemExit(7)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """The program in this process, with one more command, ``faulty``: its exit code and its lines on stderr."""
-    program._load_commands()
-    registered = program.app.registered_commands
-    monkeypatch.setattr(program.app, "registered_commands", [*registered])
-    program.app.command()(faulty)
-
-    def call(*words: str) -> tuple[int, list[str]]:
-        monkeypatch.setattr(sys, "argv", ["tstar", *words])
-        with warnings.catch_warnings():  # main() changes how warnings are shown
-            warnings.simplefilter("default")
-            with pytest.raises(SystemExit) as end:
-                program.main()
-        return end.value.code, [line for line in capsys.readouterr().err.splitlines() if line]
-
-    return call
 
 
 def tstar(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -130,23 +84,6 @@ def test_every_command_is_in_one_of_the_two_flows():
     assert {entry.rich_help_panel for entry in registered} == {program.USE, program.RESEARCH}
 
 
-@pytest.mark.parametrize(
-    ("words", "message", "hint"),
-    [
-        (["temperature"], "Missing option '--features'", "tstar temperature --help"),
-        (["temperature", "--features", "x"], "'--features'", "tstar temperature --help"),
-        (["temperature", "--fetures", "1"], "--fetures", "tstar temperature --help"),
-        (["runs", "lst"], "No such command 'lst'", "tstar runs --help"),
-    ],
-)
-def test_a_usage_error_is_one_line_and_a_hint(run, words, message, hint):
-    code, (first, second) = run(*words)
-    assert code == 2
-    assert first.startswith("error ")
-    assert message in first
-    assert second == f"hint {hint}"
-
-
 def test_debug_may_stand_anywhere():
     done = tstar("temperature", "--features", "0", "--debug")
     assert done.returncode == 1
@@ -156,42 +93,10 @@ def test_debug_may_stand_anywhere():
     assert program._take_debug(["a", "--", "--debug"]) == (["a", "--", "--debug"], False)
 
 
-@pytest.mark.parametrize(
-    ("kind", "code", "lines"),
-    [
-        ("key", 1, ["error KeyError: 'absent'", "hint this was not expected: add --debug"]),
-        ("file", 1, ["error No such file or directory: /nowhere/to/be found", "hint check"]),
-        ("folder", 1, ["error Is a directory: .", "hint name a file, not a folder"]),
-        ("sklearn", 1, ["error This needs the package 'scikit-learn'", "hint pip install 'tstar["]),
-        ("stranger", 1, ["error This needs the package 'strange'", "hint pip install strange"]),
-        ("markup", 1, ["error RuntimeError: a [bold]list[/] of [1, 2]", "hint this"]),
-        ("interrupt", 130, []),
-        ("memory", 1, ["error The memory was not enough.", "hint smaller batches"]),
-        ("warning", 0, ["warning mind the step"]),
-        ("exit", 7, []),
-    ],
-)
-def test_what_goes_wrong_is_said_in_a_line_and_a_hint(run, kind, code, lines):
-    got, said = run("faulty", kind)
-    assert got == code
-    assert len(said) == len(lines), said
-    for line, start in zip(said, lines, strict=True):
-        assert line.startswith(start)
-
-
-def test_debug_raises_an_unexpected_error(run, monkeypatch):
+def test_debug_raises_an_unexpected_error(main, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tstar", "faulty", "key", "--debug"])
     with pytest.raises(KeyError, match="absent"):
         program.main()
-
-
-def test_the_extra_is_one_that_brings_the_package():
-    import importlib.metadata as metadata
-
-    hint = describe(ModuleNotFoundError("no", name="torchvision.models")).hint
-    extra = hint.partition("[")[2].partition("]")[0]
-    wanted = [line for line in metadata.requires("tstar") if line.startswith("torchvision")]
-    assert any(extra in line for line in wanted)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")

@@ -105,3 +105,14 @@ def test_classes_must_agree_with_the_data(run):
         run(*words, "--classes", "7")
     with pytest.raises(TstarError, match="pass --data PATH or --classes K"):
         run(*words[:5])
+
+
+def test_recommend_at_the_prompt(run):
+    import tstar as package
+
+    words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
+    plan = ["--optimizer", "sgd", "--lr", "0.01", "--steps", "930"]
+    advice = json.loads(run(*words, *plan).stdout)
+    expected = package.temperature(64, 10, optimizer="sgd", lr=0.01, steps=930)
+    assert advice["temperature"] == pytest.approx(expected) != package.temperature(64, 10)
+    assert "budget" in {notice["code"] for notice in advice["notices"]}

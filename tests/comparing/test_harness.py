@@ -131,7 +131,7 @@ def test_bad_plans_are_refused():
         ([], 3, "none"),
         (["default", "default"], 3, "once"),
         (["defualt"], 3, "default"),
-        (["default"], 0, "at least one seed"),
+        (["default"], 0, "one or more different seeds"),
         (["default"], [1, 1], "each once"),
     ]:
         with pytest.raises(TstarError, match=match):

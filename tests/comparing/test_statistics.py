@@ -1,37 +1,14 @@
 """From runs to a table: means, marks, and the paired test, against scipy and by hand."""
 
-import csv
-import io
-import math
 import statistics
 
 import pytest
 from scipy import stats
 
+from tests.comparing.planted import BETTER, DEFAULT, NOISE, runs
 from tstar import TstarError
-from tstar.comparing import Run, paired, summarize, to_csv, to_markdown, to_table
+from tstar.comparing import paired, summarize, to_markdown
 from tstar.comparing.statistics import holm
-from tstar.comparing.tables import save
-
-
-def runs(**scores: list[float | None]) -> list[Run]:
-    return [
-        Run(
-            name.replace("_", "-"),
-            seed,
-            "diverged" if score is None else "done",
-            test_accuracy=score,
-            val_accuracy=score,
-            error="it diverged" if score is None else "",
-        )
-        for name, values in scores.items()
-        for seed, score in enumerate(values)
-    ]
-
-
-DEFAULT = [0.80, 0.82, 0.79, 0.83, 0.81]
-BETTER = [0.84, 0.87, 0.82, 0.88, 0.86]
-NOISE = [0.83, 0.79, 0.82, 0.80, 0.81]
 
 
 def test_mean_spread_and_marks():
@@ -102,28 +79,3 @@ def test_a_failed_run_is_shown_left_out_of_the_pairs_and_never_marked():
     gone = {r.method: r for r in summarize(runs(default=DEFAULT, gone=[None] * 5))}["gone"]
     assert gone.mean is None
     assert gone.paired is None
-
-
-def test_markdown_and_csv_say_the_same(tmp_path):
-    all_runs = runs(default=DEFAULT, better=BETTER, noise=NOISE)
-    rows = summarize(all_runs)
-    lines = to_markdown(rows).splitlines()
-    assert lines[0].startswith("| method | accuracy [%] | n | cost |")
-    assert "**85.40 ± 2.41**" in lines[3]
-    assert "<u>81.00 ± 1.58</u>" in lines[2]
-    table = list(csv.DictReader(io.StringIO(to_csv(rows))))
-    assert float(table[1]["mean"]) == pytest.approx(85.4)
-    assert float(table[1]["paired_p_t"]) == pytest.approx(rows[1].paired.p_t)
-    assert table[0]["paired_p_t"] == ""
-    paths = save(all_runs, rows, tmp_path / "new", baseline="default", about="how")
-    assert [p.name for p in paths] == ["runs.csv", "table.csv", "table.md"]
-    assert len(list(csv.DictReader(io.StringIO(paths[0].read_text())))) == 15
-    assert paths[2].read_text().startswith("how\n")
-
-
-def test_the_terminal_table_marks_best_and_second():
-    table = to_table(summarize(runs(default=DEFAULT, better=BETTER)))
-    scores = list(table.columns[1].cells)
-    assert scores[1].startswith("[bold]85.40")
-    assert scores[0].startswith("[underline]81.00")
-    assert math.isclose(len(table.rows), 2)

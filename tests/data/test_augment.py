@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
@@ -175,11 +176,11 @@ def test_defaults_by_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rotation": -1}, "rotation >= 0 must hold"),
-        ({"rotation": 200}, "rotation <= 180"),
-        ({"padding": -2}, "padding >= 0"),
-        ({"jitter": float("nan")}, "jitter >= 0"),
-        ({"shift": 2}, "shift <= 1"),
+        ({"rotation": -1}, "rotation must be at least 0 and at most 180"),
+        ({"rotation": 200}, "at most 180, got rotation=200"),
+        ({"padding": -2}, "padding must be at least 0"),
+        ({"jitter": float("nan")}, "jitter must be finite"),
+        ({"shift": 2}, "shift must be at least 0 and at most 1,"),
     ],
 )
 def test_fields_out_of_range(fields: dict[str, float], message: str) -> None:
@@ -217,3 +218,16 @@ def test_a_channel_that_does_not_vary_is_only_centered() -> None:
     x[:, 1] = 4.0
     out = standardizer(x)(x)
     assert torch.equal(out[:, 1], torch.zeros(30))
+
+
+def test_standardizing_in_small_parts_gives_the_same(monkeypatch):
+    from tstar.data import augment
+
+    x = torch.randint(0, 256, (50, 3, 8, 8), dtype=torch.uint8)
+    whole = augment.standardizer(x)
+    monkeypatch.setattr(augment, "_SMALL", 100)
+    monkeypatch.setattr(augment, "_TOGETHER", 20)
+    parts = augment.standardizer(x)
+    assert torch.allclose(whole.mean, parts.mean)
+    assert torch.allclose(whole.std, parts.std)
+    assert np.isclose(float(whole.mean[0]), float(x[:, 0].float().mean()), rtol=1e-5)

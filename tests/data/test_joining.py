@@ -70,7 +70,7 @@ def test_a_file_may_have_a_plus_in_its_name(tmp_path: Path) -> None:
 def test_refused() -> None:
     with pytest.raises(TstarError, match="At least two"):
         join([images("a", 2)])
-    with pytest.raises(TstarError, match="'a' is in twice"):
+    with pytest.raises(TstarError, match="'a' occurs twice"):
         join([images("a", 2), images("a", 3)])
     signals = DataSet(
         "s", "signal", torch.zeros(2, 1, 8), torch.arange(2), torch.zeros(2, 1, 8),

@@ -1,24 +1,15 @@
 """A user's runs in the paper's layout: same rows, same columns, same marks."""
 
-import io
 import math
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from research.synthetic import planted_runs
-from tstar import TstarError, paper, temperature
+from tests.paper.shared import run, shown
+from tstar import TstarError, temperature
 from tstar.paper.catalogue import VARIANTS
 from tstar.paper.own_runs import dataset_name, described, mark, model_name, yours
-from tstar.paper.printing import render
-
-
-def run(dataset="gtsrb", accuracy=0.5, **facts):
-    base = {"model": "resnet50", "num_features": 2048, "num_classes": 43, "csg": 1.39}
-    base |= {"scenario": "finetune", "method": "fixed", "norm": "none", "temperature": 1.0}
-    base |= {"status": "done", "seed": 0, "val_accuracy": 0.0, "test_accuracy": accuracy}
-    return base | {"dataset": dataset} | facts
 
 
 def cell(frame, method, column, block="ResNet50, fine-tuned"):
@@ -202,51 +193,6 @@ def test_names_of_data_sets_and_models():
     assert dataset_name("digits") == "digits"
     assert model_name("torchvision/resnet50") == "ResNet50"
     assert model_name("vgg9") == "vgg9"
-
-
-def shown(*args, plain=True, **options):
-    stream = io.StringIO()
-    console = Console(
-        file=stream, width=400, force_terminal=not plain, color_system=None if plain else "standard"
-    )
-    for table in render(*args, plain=plain, **options):
-        console.print(table)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize("name", list(paper.tables()))
-def test_every_table_prints_with_its_marks(name):
-    text = shown(name)
-    marks = paper.marks(name)
-    cells = paper.table(name).columns.difference(["table"])
-    for column in cells:
-        for sign, pattern in (("best", "**{}**"), ("second", "_{}_")):
-            for index in marks.index[marks[column] == sign]:
-                value = paper.table(name).loc[index, column]
-                assert pattern.format(f"{value:.2f}" if isinstance(value, float) else value) in text
-
-
-def test_bold_and_underlined_on_a_terminal():
-    text = shown("transformers", plain=False)
-    assert "\x1b[1m55.34" in text
-    assert "\x1b[4m54.30" in text
-    assert "**" not in text
-
-
-def test_yours_is_a_table_of_its_own_that_says_what_differs():
-    facts = {"size": 32, "num_train": 4000, "epochs": 20}
-    runs = pd.DataFrame(
-        [run(accuracy=0.4321, **facts), run(accuracy=0.5678, norm="batch", **facts)]
-    )
-    printed, own = shown("datasets", runs=runs).split("The same from your runs")
-    assert "89.14" in printed
-    assert "43.21" not in printed
-    assert "89.14" not in own
-    assert "ResNet50, fine-tuned · 32 px, 4,000 samples, 20 epochs" in own
-    lines = own.splitlines()
-    assert "_43.21_" in next(line for line in lines if "plain" in line)
-    assert "**56.78**" in next(line for line in lines if "BN, T = 1" in line)
-    assert "1 (1)" in own
 
 
 def test_tables_of_coefficients_are_fitted_to_the_runs():

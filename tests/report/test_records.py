@@ -4,14 +4,11 @@ import math
 
 import pytest
 
+from tests.report.planted import GRID, TASKS
 from tstar import TstarError
 from tstar.formula.equation import temperature
 from tstar.report.records import load
 from tstar.sweep import Store, export
-
-# As planted in conftest.
-TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
-GRID = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 def test_every_condition_is_a_sweep(store):

@@ -13,3 +13,21 @@ def small_convnet(classes=5):
         nn.Dropout(0.5),
         nn.Linear(8, classes),
     )
+
+
+class Wordy(nn.Module):
+    """A recurrent text model with a dict output and data-dependent control flow: not traceable."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.rnn, self.out = (
+            nn.Embedding(50, 8),
+            nn.GRU(8, 16, batch_first=True),
+            nn.Linear(16, 4),
+        )
+
+    def forward(self, ids):
+        states, _ = self.rnn(self.words(ids))
+        if states.sum() > 1e9:
+            raise RuntimeError
+        return {"logits": self.out(states[:, -1]), "states": states}

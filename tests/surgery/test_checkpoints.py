@@ -6,7 +6,7 @@ from torch import nn
 
 import tstar
 from tstar import TstarError
-from tstar.surgery.checkpoints import fold_state_dict, to_plain, to_tempered
+from tstar.surgery.checkpoints import fold_state_dict
 
 
 def network():
@@ -24,22 +24,6 @@ def test_it_folds_as_the_model_does():
     mine, own = fold_state_dict(model.state_dict()), tstar.fold(model).state_dict()
     assert list(mine) == list(own)
     assert all(torch.equal(mine[key], own[key]) for key in own)
-
-
-def test_keys_go_over_and_back():
-    plain = network().state_dict()
-    tempered = tstar.temper(network(), 3.0)
-    there = to_tempered(plain, "2")
-    missing, unexpected = tempered.load_state_dict(there, strict=False)
-    assert unexpected == []
-    assert all(key.startswith(("2.norm", "2.temperature")) for key in missing)
-    back = to_plain(tempered.state_dict())
-    assert list(back) == list(plain)
-    assert all(torch.equal(back[key], plain[key]) for key in plain)
-    alone = nn.Linear(3, 2).state_dict()
-    assert set(to_tempered(alone, "")) == {"layer.weight", "layer.bias"}
-    with pytest.raises(TstarError, match=r"no fc\.weight"):
-        to_tempered(plain, "fc")
 
 
 @pytest.mark.parametrize(

@@ -271,3 +271,23 @@ def test_layers_that_cannot_be_tempered(make, message):
 def test_unknown_norm():
     with pytest.raises(TstarError, match="did you mean 'batch'"):
         TemperedHead(nn.Linear(3, 2), 2.0, norm="bacth")
+
+
+def test_a_synchronized_norm_sees_every_row_whatever_this_process_has():
+    """One row here may be one of many: only an ordinary norm falls back to its running statistics."""
+
+    class Counted(nn.SyncBatchNorm):
+        rows = 0
+
+        def forward(self, x):  # the real one needs a GPU
+            self.rows += len(x)
+            return x
+
+    head = TemperedHead(nn.Linear(4, 3), 2.0)
+    one = torch.randn(1, 4)
+    before = head.norm.num_batches_tracked.clone()
+    head.train()(one)
+    assert head.norm.num_batches_tracked == before  # alone: the running statistics
+    head.norm = Counted(4)
+    head.train()(one)
+    assert head.norm.rows == 1

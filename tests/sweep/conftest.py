@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.sweep.parts import OWN_STUDY, PARTS
 from tstar.sweep.execute import Job, Outcome, execute
 from tstar.sweep.study import Study, parse_study
 
@@ -60,3 +61,20 @@ def study_file(tmp_path):
 @pytest.fixture
 def inline():
     return InlineEngine
+
+
+@pytest.fixture
+def specs(study):
+    return study.specs
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "parts.py").write_text(PARTS)
+    (tmp_path / "study.toml").write_text(OWN_STUDY)
+    return tmp_path

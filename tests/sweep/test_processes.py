@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import tstar.sweep as sweeping
-from tstar.sweep.engine import LocalEngine
-from tstar.sweep.execute import Job
+from tests.sweep.processes import LONGER, RESULTS
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import run_sweep
 from tstar.sweep.store import Store
@@ -25,19 +23,6 @@ pytestmark = [
         sys.platform != "linux", reason="processes are watched through Linux's /proc"
     ),
 ]
-
-LONGER = """
-csg = false
-[training]
-epochs = 12
-[[grid]]
-dataset = "digits"
-model = "mlp"
-num_features = 16
-temperature = [1, 2, 4, 8, 16, 32]
-seeds = 2
-"""
-RESULTS = ("val_accuracy", "test_accuracy", "nll", "ece", "train_loss", "curves")
 
 
 def start(study: Path, store: Path, *options: str) -> subprocess.Popen[str]:
@@ -189,71 +174,6 @@ def test_ctrl_c_is_clean(longer, tmp_path):
     assert "Traceback" not in output
     with Store(store) as opened:
         assert {row["status"] for row in opened.rows()} == {"done"}
-
-
-def test_a_killed_worker_costs_one_attempt_of_one_run(tmp_path):
-    study = parse_study(LONGER.replace("epochs = 12", "epochs = 30"))
-    engine = LocalEngine(2, "cpu")
-    killed = []
-
-    def kill_once(tally) -> None:
-        busy = [w for w in engine._workers if w is not None and not w.free]
-        if not killed and tally.done >= 2 and busy:
-            os.kill(busy[0].process.pid, signal.SIGKILL)
-            killed.append(busy[0].key)
-
-    with Store(tmp_path / "runs.db", create=True) as store:
-        tally = run_sweep(make_plan(study, store), store, engine, update=kill_once)
-        rows = {row["key"]: row for row in store.rows()}
-    assert (tally.done, tally.failed, tally.retried) == (len(study), 0, 1)
-    assert {key for key, row in rows.items() if row["attempts"] > 1} == set(killed)
-
-
-def test_the_numbers_do_not_depend_on_the_engine_or_its_workers(study, tmp_path, inline):
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with Store(tmp_path / "inline.db", create=True) as store:
-            run_sweep(make_plan(study, store), store, inline())
-    finally:
-        torch.set_num_threads(threads)
-    tables = [{row["key"]: row for row in Store(tmp_path / "inline.db").rows()}]
-    for workers in (1, 2):
-        path = tmp_path / f"{workers}.db"
-        sweeping.sweep(study, path, workers=workers, device="cpu")
-        tables.append({row["key"]: row for row in Store(path).rows()})
-    for key, row in tables[0].items():
-        for other in tables[1:]:
-            assert all(row[name] == other[key][name] for name in RESULTS)
-
-
-def test_an_idle_worker_that_died_is_replaced(study):
-    engine = LocalEngine(1, "cpu")
-    try:
-        plan = make_plan(study, None)
-        engine.submit(Job(plan.specs[0]))
-        (first,) = _collect(engine)
-        assert first.status == "done"
-        engine._workers[0].process.kill()
-        engine._workers[0].process.join()
-        engine.submit(Job(plan.specs[1]))
-        (lost,) = _collect(engine)
-        assert lost.lost
-        engine.submit(Job(plan.specs[1]))
-        (second,) = _collect(engine)
-        assert second.status == "done"
-    finally:
-        engine.close()
-
-
-def _collect(engine):
-    for _ in range(3000):
-        outcomes = engine.collect(0.2)
-        if outcomes:
-            return outcomes
-    raise AssertionError("nothing ended")
 
 
 @pytest.mark.ray

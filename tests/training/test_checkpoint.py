@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from tstar.data import load
 from tstar.models import build
 from tstar.training import Config, train
 from tstar.training.checkpoint import Checkpoint
@@ -32,11 +31,6 @@ class Dying(Checkpoint):
         self.left -= 1
         if not self.left:
             raise Killed
-
-
-@pytest.fixture(scope="module")
-def data():
-    return load("digits").subset(300, 100)
 
 
 def model():

@@ -2,25 +2,18 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import tstar
 from tstar import methods
-from tstar.data import load
 from tstar.errors import TstarError
 from tstar.training import Config
-from tstar.training.parts import make_parts, pick_device
+from tstar.training.parts import make_parts
 from tstar.training.running import run
 
 SHORT = Config(epochs=1, batch_size=64, lr=0.05)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return load("digits").subset(300, 100)
 
 
 def make():
@@ -77,19 +70,6 @@ def test_clipping_bounds_the_step(data):
     assert 0 < float((after - before).detach().norm()) <= 0.01 * 1.001
 
 
-def test_mixup_mixes_inputs_and_losses():
-    from tstar.training.loop import _mixup
-
-    x = torch.randn(8, 3)
-    mixed, share, partner = _mixup(x, 0.4, 1, 2)
-    assert torch.allclose(mixed, share * x + (1 - share) * x[partner])
-    assert 0 <= share <= 1
-    assert sorted(partner.tolist()) == list(range(8))
-    assert _mixup(x, 0.4, 1, 3)[1] != share
-    with pytest.raises(TstarError, match="not tokens"):
-        _mixup(torch.ones(2, 3, dtype=torch.int64), 0.4, 0, 0)
-
-
 def test_advised_is_what_recommend_says(data):
     config = replace(SHORT, steps=40)
     trained = do(data, config, "advised")
@@ -102,36 +82,3 @@ def test_advised_is_what_recommend_says(data):
 def test_the_classes_must_agree(data):
     with pytest.raises(TstarError, match="one output for each of the data's 7 classes, got 10"):
         run(methods.get("default"), make, data, SHORT, num_classes=7)
-
-
-def test_samples_are_read_where_they_lie(data):
-    """A batch of the parts is the batch of a copy, and nothing is copied."""
-    parts = make_parts(data, SHORT, 0)
-    from tstar.data import split
-
-    train, val = split(data, 0.1, 0)
-    rows = torch.tensor([5, 0, 7])
-    assert torch.equal(parts.x[rows], data.x_train[train][rows])
-    assert torch.equal(parts.x_val[:4], data.x_train[val][:4])
-    assert parts.x._x.data_ptr() == data.x_train.data_ptr()
-    assert torch.equal(parts.x_test[:], data.x_test)
-
-
-def test_standardizing_in_small_parts_gives_the_same(monkeypatch):
-    from tstar.data import augment
-
-    x = torch.randint(0, 256, (50, 3, 8, 8), dtype=torch.uint8)
-    whole = augment.standardizer(x)
-    monkeypatch.setattr(augment, "_SMALL", 100)
-    monkeypatch.setattr(augment, "_TOGETHER", 20)
-    parts = augment.standardizer(x)
-    assert torch.allclose(whole.mean, parts.mean)
-    assert torch.allclose(whole.std, parts.std)
-    assert np.isclose(float(whole.mean[0]), float(x[:, 0].float().mean()), rtol=1e-5)
-
-
-def test_a_device_that_is_not_there_is_an_error():
-    if torch.cuda.is_available():
-        pytest.skip("there is one")
-    with pytest.raises(TstarError, match="no device 'cuda'"):
-        pick_device("cuda")

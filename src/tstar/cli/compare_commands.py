@@ -26,9 +26,9 @@ def compare(
     data: Annotated[str, typer.Option(help="A data set's name or file.")] = "digits",
     model: Annotated[str, typer.Option(help="A network's name.")] = "resnet10",
     methods: Annotated[
-        str, typer.Option(help="Names with commas between, or 'list' to see them.")
+        str, typer.Option(help="Comma-separated names; 'list' prints them.")
     ] = "default,sqrt-m,insert-ln,ours-cn",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 10,
     features: Annotated[int | None, typer.Option(help="M, the width of the features.")] = 64,
     teacher_features: Annotated[
@@ -39,8 +39,8 @@ def compare(
     test_samples: Annotated[int | None, typer.Option(help="Use so many test samples.")] = None,
     lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 0.1,
     optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
-    batch_size: Annotated[int, typer.Option(help="Samples a step.")] = 128,
-    label_smoothing: Annotated[float, typer.Option(help="ε for every method.")] = 0.0,
+    batch_size: Annotated[int, typer.Option(help="Samples per step.")] = 128,
+    label_smoothing: Annotated[float, typer.Option(help="Label smoothing of every method.")] = 0.0,
     augment: Annotated[
         bool, typer.Option(help="Random crops, flips and rotations, as they suit the data set.")
     ] = True,
@@ -162,7 +162,7 @@ def _record(runs: list[Run], rows: list[Row], stopped: bool) -> dict[str, Any]:
 
 
 class _Live:
-    """Progress and a growing table on a terminal; one line a run where stderr is a file."""
+    """Progress and a growing table on a terminal; one line per run where stderr is a file."""
 
     def __init__(self, epochs: int, baseline: str, runs: list[Run]) -> None:
         from rich.live import Live

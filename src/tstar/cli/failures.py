@@ -50,7 +50,7 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, OSError):
         return _file(error)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return Failure("The memory was not enough.", "smaller batches, fewer workers, or less data")
+        return Failure("Out of memory.", "try smaller batches, fewer workers, or less data")
     text = " ".join(str(error).split())
     return Failure(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,

@@ -64,14 +64,14 @@ def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "defa
     """
     wanted = [name.strip() for name in names if name.strip()]
     if not wanted:
-        raise TstarError("At least one method must be named, got none; see tstar.methods.list().")
+        raise TstarError("Name at least one method; see tstar.methods.list().")
     if len(set(wanted)) < len(wanted):
         raise TstarError(f"Each method must be named once, got {', '.join(wanted)}.")
     if baseline not in wanted:
         wanted.insert(0, baseline)
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise TstarError(f"seeds must be at least one seed, each once, got {seeds!r}.")
+        raise TstarError(f"seeds must be one or more different seeds, got {seeds!r}.")
     return Lineup({name: registry.get(name) for name in wanted}, numbers, baseline)
 
 

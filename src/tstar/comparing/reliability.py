@@ -25,7 +25,7 @@ class ReliabilityPanel(NamedTuple):
 
 
 def reliability_data(runs: Sequence[Run]) -> tuple[ReliabilityPanel, ...]:
-    """One panel a method, in the order in which they ran; methods without a finished run are left out."""
+    """One panel per method, in the order in which they ran; methods without a finished run are left out."""
     found: dict[str, list[Run]] = {}
     for run in runs:
         if run.status == "done" and run.reliability is not None:
@@ -46,7 +46,9 @@ def pooled(diagrams: Sequence[Reliability]) -> Reliability:
     from tstar.methods.calibration import Reliability
 
     if not diagrams or len({diagram.edges for diagram in diagrams}) > 1:
-        raise TstarError("Diagrams to be pooled must have the same bins, one diagram at least.")
+        raise TstarError(
+            "Only diagrams with the same bins can be pooled, and at least one is needed."
+        )
     counts = [sum(bins) for bins in zip(*(d.count for d in diagrams), strict=True)]
 
     def mean(name: str) -> tuple[float, ...]:
@@ -89,14 +91,14 @@ def reliability_records(runs: Sequence[Run]) -> list[dict[str, object]]:
 
 
 def draw_reliability(data: Sequence[ReliabilityPanel]) -> Figure:
-    """A panel a method: bars are accuracy, dots its mean confidence; on the dashed line both agree.
+    """One panel per method: bars are accuracy, dots its mean confidence; on the dashed line both agree.
 
     The area of a dot is the bin's share of the samples: few samples, little to say.
     """
     from tstar.report.style import BLUE, INK, SKY, VERMILION, literal, panels, short, styled
 
     if not data:
-        raise TstarError("A reliability diagram needs one finished run at least, got none.")
+        raise TstarError("A reliability diagram needs at least one finished run.")
 
     def draw(data: Sequence[ReliabilityPanel]) -> Figure:
         from matplotlib.lines import Line2D

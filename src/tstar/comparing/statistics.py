@@ -86,7 +86,7 @@ class Row:
 
 
 def summarize(runs: Sequence[Run], baseline: str = "default") -> list[Row]:
-    """One row a method, in the order in which they ran."""
+    """One row per method, in the order in which they ran."""
     by_method: dict[str, list[Run]] = {}
     for run in runs:
         by_method.setdefault(run.method, []).append(run)
@@ -98,7 +98,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Paired:
     """``first`` − ``second``, pair by pair: mean, 95 % interval, paired t and Wilcoxon tests (scipy)."""
     if len(first) != len(second) or not first:
         raise TstarError(
-            f"A paired test needs as many of one as of the other, got {len(first)} and {len(second)}."
+            f"A paired test needs as many values on either side, got {len(first)} and {len(second)}."
         )
     stats = require("scipy.stats", "compare")
     differences = [a - b for a, b in zip(first, second, strict=True)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEADERS = ("method", "accuracy [%]", "n", "cost", "NLL", "ECE", "vs {}", "p", "p (W)")
 NOTE = (
     "Test accuracy at the last epoch, mean ± sample standard deviation over n seeds; best in bold, second "
-    "underlined. Cost: training runs a seed (those of a search, and a teacher). Difference in points over "
+    "underlined. Cost: training runs per seed (those of a search, and a teacher). Difference in points over "
     "the same seeds ± half its 95 % interval; p from the paired t-test after Holm's correction for the "
     "number of methods, p (W) from Wilcoxon's signed-rank test, uncorrected."
 )
@@ -83,7 +83,7 @@ def to_markdown(rows: Sequence[Row], baseline: str = "default") -> str:
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """One line a method, every number in full."""
+    """One line per method, every number in full."""
     flat = []
     for row in rows:
         test = asdict(row.paired) if row.paired else {}
@@ -95,7 +95,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def runs_to_csv(runs: Sequence[Run]) -> str:
-    """One line a run, without its reliability diagram, which has a file of its own."""
+    """One line per run, without its reliability diagram, which has a file of its own."""
     return _csv([asdict(replace(run, reliability=None)) for run in runs], leave=("reliability",))
 
 

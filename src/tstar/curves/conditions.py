@@ -84,7 +84,7 @@ class Curve:
         found = self.val if on == "val" else self.test
         if (self.ran & np.isnan(found)).any():
             raise TstarError(
-                f"{on}_accuracy must be a number in every finished run, got none in a run of\n  "
+                f"{on}_accuracy is missing in a finished run of\n  "
                 + ", ".join(f"{name}={_show(value)}" for name, value in self.facts.items())
             )
         return found

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tstar.data.validation import DOMAINS, Domain
-from tstar.errors import TstarError, unknown
+from tstar.errors import unknown
+from tstar.numbers import positive
 
 # A mirrored digit, letter or traffic sign is another one, or none. Matched at the name's start.
 NO_FLIP = ("digits", "gtsrb", "mnist", "emnist", "kmnist", "qmnist", "usps", "svhn")
@@ -47,14 +48,9 @@ class Augment:
         if self.domain not in DOMAINS:
             raise unknown("domain", self.domain, DOMAINS)
         for field in ("padding", "rotation", "jitter", "scale", "shift"):
-            value = getattr(self, field)
-            if value is not None and not (0 <= value < math.inf):
-                raise TstarError(f"{field} >= 0 must hold, but got {field}={value!r}.")
-        if self.rotation > 180 or self.shift > 1:
-            raise TstarError(
-                "rotation <= 180 and shift <= 1 must hold, but got "
-                f"rotation={self.rotation!r}, shift={self.shift!r}."
-            )
+            most = {"rotation": 180.0, "shift": 1.0}.get(field)
+            if (value := getattr(self, field)) is not None:
+                positive(field, value, zero=True, most=most)
 
     def __call__(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         if self.domain == "tokens":

@@ -40,7 +40,7 @@ def join(sets: Sequence[DataSet], name: str | None = None) -> DataSet:
     twice = sorted({one.name for one in sets if [s.name for s in sets].count(one.name) > 1})
     if twice:
         raise TstarError(
-            f"Joined data sets must have different names, but {twice[0]!r} is in twice."
+            f"Joined data sets must have different names, but {twice[0]!r} occurs twice."
         )
     starts = [0, *accumulate(one.num_classes for one in sets)]
     parts = {

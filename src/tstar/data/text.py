@@ -113,7 +113,7 @@ def _rows(file: Path) -> tuple[list[str], list[tuple[str, str]]]:
             if not row["label"] or row["text"] is None:
                 raise TstarError(
                     f"Each line of {file.name} must have a label and a text, but line "
-                    f"{reader.line_num} has not."
+                    f"{reader.line_num} does not."
                 )
             texts.append(row["text"])
             labels.append((row["label"], row.get("label_name") or row["label"]))

@@ -187,7 +187,7 @@ def _effective_samples(weights: NDArray[np.float64], owners: NDArray[np.int64], 
 def _check(matrix: Matrix, neighbors: int) -> None:
     N, K = len(matrix.codes), len(matrix.classes)
     if N == 0:
-        raise TstarError("data must hold at least two samples, got none.")
+        raise TstarError("data must hold at least two samples, but they are empty.")
     if K < 2:
         raise TstarError(
             f"data must have at least two classes, got {K} ({matrix.classes[0]!r}); csg compares classes."

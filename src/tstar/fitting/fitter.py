@@ -136,14 +136,13 @@ def usable_curves(
             )
         if dead:
             parts.append(
-                f"Some run must have trained in every condition, but all diverged in {len(dead)} of "
-                f"{len(every)}:\n{listed(dead)}"
+                f"All runs diverged in {len(dead)} of {len(every)} conditions:\n{listed(dead)}"
             )
         raise TstarError("\n".join(parts) + "\nAdd runs, or pass skip=True to leave them out.")
     kept = tuple(c for c in every if c not in few and c not in dead)
     if not kept:
         raise TstarError(
-            f"At least one condition must be usable, got none of {len(every)}: each has fewer than "
+            f"None of the {len(every)} conditions can be used: each has fewer than "
             f"{LEAST_TEMPERATURES} temperatures, or all of its runs diverged:\n{listed(every)}"
         )
     reasons = tuple(f"{c} (fewer than {LEAST_TEMPERATURES} temperatures)" for c in few)
@@ -153,7 +152,7 @@ def usable_curves(
 def condition_table(
     usable: Sequence[Curve], task: Problem, theta: Array, metric: Metric, average: Average
 ) -> pd.DataFrame:
-    """One row a condition: fitted T and its regret, next to the best grid T and to T = 1."""
+    """One row per condition: fitted T and its regret, next to the best grid T and to T = 1."""
     pd = require("pandas", "fit")
     temperature = task.temperatures(theta)
     regret = task.regret(theta)

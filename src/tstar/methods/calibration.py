@@ -69,7 +69,7 @@ def fit_temperature(
         raise TstarError(f"0 < lowest < highest must hold for the bounds of T, got {bounds!r}.")
     if logits.ndim != 2 or len(logits) != len(targets) or len(targets) == 0:
         raise TstarError(
-            "logits must be (N, K) with one target a row and N >= 1, got shapes "
+            "logits must be (N, K) with one target per row and N >= 1, got shapes "
             f"{tuple(logits.shape)} and {tuple(targets.shape)}."
         )
     z = logits.detach().double()

@@ -136,4 +136,4 @@ def flag(name: str, value: bool) -> bool:
 
 
 def missing(method: Method, fact: str, what_to_do: str) -> TstarError:
-    return TstarError(f"Method {method.name!r} needs {fact}, got none; {what_to_do}")
+    return TstarError(f"Method {method.name!r} needs {fact}; {what_to_do}")

@@ -92,12 +92,12 @@ def calibrate(
     from tstar.surgery.tempering import temper
 
     if len(targets) == 0:
-        raise TstarError("Temperature scaling needs validation data, got none; hold some out.")
+        raise TstarError("Temperature scaling needs validation data; hold some out.")
     result = _measure(logits_in_eval_mode(model, inputs), targets, bounds)
     if result.at_bound:
         warnings.warn(
-            f"Only the bound of the search holds T = {result.temperature:.3g}: these data have no best "
-            "temperature (all are classified correctly, perhaps). Use more validation data.",
+            f"T = {result.temperature:.3g} is the bound of the search: these data have no best temperature "
+            "(perhaps all are classified correctly). Use more validation data.",
             TstarWarning,
             stacklevel=2,
         )
@@ -147,7 +147,7 @@ class TemperatureScaling(Plain):
         def finish(model: nn.Module, inputs: Tensor, targets: Tensor) -> dict[str, float]:
             if len(targets) == 0:
                 raise TstarError(
-                    "Method 'temperature-scaling' needs validation data, got none; hold out a part of "
+                    "Method 'temperature-scaling' needs validation data; hold out a part of "
                     "the training set (val_fraction > 0)."
                 )
             result = _measure(logits_in_eval_mode(model, inputs), targets, BOUNDS)

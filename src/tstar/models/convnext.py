@@ -1,4 +1,4 @@
-"""A small ConvNeXt: wide depthwise convolutions, one norm and one activation a block."""
+"""A small ConvNeXt: wide depthwise convolutions, one norm and one activation per block."""
 
 from __future__ import annotations
 

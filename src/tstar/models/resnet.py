@@ -1,4 +1,4 @@
-"""ResNet10: a 3×3 stem and one basic block a stage (He et al. 2016), all widths scaled by M."""
+"""ResNet10: a 3×3 stem and one basic block per stage (He et al. 2016), all widths scaled by M."""
 
 from __future__ import annotations
 

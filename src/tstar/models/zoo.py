@@ -166,7 +166,7 @@ def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
 def _three_channels(library: str, name: str, in_channels: int) -> None:
     if in_channels != 3:
         raise TstarError(
-            f"{library}/{name} takes 3 input channels, but got in_channels={in_channels}; repeat grey "
+            f"{library}/{name} takes 3 input channels, but got in_channels={in_channels}; repeat gray "
             f"images, or use timm/{name}, whose first layer can be chosen."
         )
 

@@ -22,7 +22,7 @@ def tables() -> dict[str, str]:
 
 
 def table(name: str) -> pd.DataFrame:
-    """A table of the paper, one row a printed row, numbers as printed (accuracies in %).
+    """A table of the paper, one row per printed row, numbers as printed (accuracies in %).
 
     >>> table("coefficients").set_index("variant").loc["csgcn", "alpha"]
     np.float64(0.3192)

@@ -79,7 +79,7 @@ _FIGURES = (
         "recommended",
         "Recommended T against best T",
         "Each point is one condition. On the diagonal the advice hits the best temperature of the grid; the "
-        "grey band is a factor of two either way. The thin line spans temperatures that are within one "
+        "gray band is a factor of two either way. The thin line spans temperatures that are within one "
         "standard error of the best. Color and size are the regret: what the advised T loses against the "
         "best one. A point far off the diagonal with a small regret lies on a flat optimum.",
         _with(recommended.recommended_data),

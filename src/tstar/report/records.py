@@ -120,7 +120,7 @@ class Records:
 
     Attributes:
         name, checksum: the file's name, and the SHA-256 of its bytes.
-        frame: one row a run that is no longer under way, plain types, ``None`` or NaN for missing.
+        frame: one row per run that is no longer under way, plain types, ``None`` or NaN for missing.
         metric: the accuracy that is reported; ``chosen_on``: the one that chose the best T.
         formula: in words, what advises T. options: the command-line options that say the same.
         sweeps: the grids of fixed temperatures. conditions: all of them, with their methods.

@@ -25,7 +25,7 @@ SKY, PURPLE, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-# Two greys that no figure uses otherwise: the page puts its own text and grid colors in their place.
+# Two grays that no figure uses otherwise: the page puts its own text and grid colors in their place.
 INK, FAINT = "#1b1c1d", "#c7c8c9"
 FORMATS = ("svg", "pdf", "png")
 Data = TypeVar("Data")

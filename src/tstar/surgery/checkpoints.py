@@ -140,37 +140,6 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
     return saved[inside[0]] if inside else saved
 
 
-def to_tempered(state: Mapping[str, Tensor], head: str) -> State:
-    """A plain model's state dict with the keys of the tempered one; norm and T are not in it.
-
-    >>> sorted(to_tempered({"body.weight": torch.ones(1), "fc.weight": torch.ones(1)}, "fc"))
-    ['body.weight', 'fc.layer.weight']
-    """
-    prefix = f"{head}." if head else ""
-    own = {f"{prefix}{name}" for name in ("weight", "bias")}
-    if f"{prefix}weight" not in state:
-        raise TstarError(
-            f"The state dict has no {prefix}weight; is {head!r} the path of the output layer?"
-        )
-    return {
-        f"{prefix}layer.{key.removeprefix(prefix)}" if key in own else key: value
-        for key, value in state.items()
-    }
-
-
-def to_plain(state: Mapping[str, Tensor]) -> State:
-    """The inverse: the plain model's keys, without norm and T. Other logits, unlike :func:`fold_state_dict`."""
-    prefixes = tempered_prefixes(state)
-    plain: State = {}
-    for key, value in state.items():
-        prefix = next((p for p in prefixes if key.startswith(p)), None)
-        if prefix is None:
-            plain[key] = value
-        elif key.startswith(f"{prefix}layer."):
-            plain[prefix + key.removeprefix(f"{prefix}layer.")] = value
-    return plain
-
-
 def tensors_of(state: Mapping[str, Any]) -> State:
     """The tensors alone, each with memory of its own, as the safetensors format wants them."""
     return {

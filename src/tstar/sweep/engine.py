@@ -55,7 +55,9 @@ class LocalEngine:
     ) -> None:
         gpus = _gpus() if device.startswith(("auto", "cuda")) else 0
         if not gpus and (device.startswith("cuda") or gpus_per_run):
-            raise TstarError(f"No GPU was found, got device={device!r}; leave it out, or say cpu.")
+            raise TstarError(
+                f"No GPU was found for device={device!r}; use cpu, or leave the option out."
+            )
         share = gpus_per_run or 1.0
         if not 0 < share <= 1:
             raise TstarError(f"0 < gpus_per_run <= 1 must hold on one machine, but got {share!r}.")

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
-from tstar.sweep.spec import Places, Spec, outside_root
+from tstar.sweep.spec import Places, Spec, check_below_root
 
 if TYPE_CHECKING:
     from torch import nn
@@ -262,7 +262,7 @@ def load_data(key: DataKey, root: str | None, folder: str | None = None) -> Data
             return shared.load(key.dataset)
         for one in key.dataset.split("+"):
             if not own.is_reference(one):
-                _below_root("dataset", one)
+                check_below_root("dataset", one)
         return data.load(key.dataset, root=root, size=key.size)
     whole = load_data(DataKey(key.dataset, key.size), root, folder)
     return draw(whole, key.classes, key.train_samples, key.label_noise, key.data_seed)
@@ -318,7 +318,7 @@ def model_source(model: str, root: str | None) -> str | None:
     library, _, name = model.partition("/")
     if library != "transformers" or not name:
         return None
-    _below_root("model", name)
+    check_below_root("model", name)
     folder = _root(root) / name
     return str(folder) if folder.is_dir() else name
 
@@ -327,12 +327,6 @@ def _root(root: str | None) -> Path:
     from tstar.data.loading import default_root
 
     return Path(root).expanduser() if root else default_root()
-
-
-def _below_root(what: str, name: str) -> None:
-    problem = outside_root(what, name)
-    if problem:
-        raise TstarError(problem)
 
 
 _checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()

@@ -55,7 +55,7 @@ class RayEngine:
         share = gpus if gpus is not None else float(resources.get("GPU", 0) > 0)
         if share and not resources.get("GPU", 0):
             raise TstarError(
-                f"The Ray cluster has no GPU, got {share:g} GPUs per run; leave it out."
+                f"The Ray cluster has no GPU, but each run was given {share:g}; leave the option out."
             )
         per_run = {"num_gpus": share} if share else {"num_cpus": 1}
         room = resources.get("GPU", 0) / share if share else resources.get("CPU", 1)

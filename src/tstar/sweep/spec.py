@@ -55,15 +55,18 @@ _OF_SGD, _OF_ADAM = ("momentum", "nesterov"), ("beta1", "beta2")
 Places = Mapping[str, Mapping[str, str]]
 
 
-def outside_root(field: str, value: str) -> str | None:
-    """What is wrong with a machine's own path: a study must mean the same on every machine."""
-    absolute = PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute()
-    if not absolute and ".." not in PurePosixPath(value).parts:
-        return None
-    return (
-        f"{field} must be a name or a path below the data root, got {value!r}; "
-        "give the folder with --data-root or TSTAR_DATA."
-    )
+def is_absolute(path: str) -> bool:
+    """On this system or on another."""
+    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+
+
+def check_below_root(field: str, value: str) -> None:
+    """Refuse a machine's own path: a study must mean the same on every machine."""
+    if is_absolute(value) or ".." in PurePosixPath(value).parts:
+        raise TstarError(
+            f"{field} must be a name or a path below the data root, got {value!r}; "
+            "give the folder with --data-root or TSTAR_DATA."
+        )
 
 
 @dataclass(frozen=True)

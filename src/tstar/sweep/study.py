@@ -34,12 +34,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from tstar import numbers, own
 from tstar.errors import TstarError, unknown
-from tstar.sweep.spec import CONFIG_FIELDS, OWN, Places, Spec, outside_root
+from tstar.sweep.spec import CONFIG_FIELDS, OWN, Places, Spec, check_below_root, is_absolute
 from tstar.training.config import Config
 
 SPEC_FIELDS = tuple(
@@ -49,22 +49,13 @@ SPEC_FIELDS = tuple(
 )
 _FIELDS = (*SPEC_FIELDS, *CONFIG_FIELDS)
 _TOP = ("name", "about", "csg", "training", "grid", "options")
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(
-        ("dataset", "model", "method", "norm", "scenario", "weights", "backbone"), (str,)
-    ),
-    **dict.fromkeys(
-        (
-            *("seed", "size", "num_features", "teacher_features", "trunk_features", "depth"),
-            *("classes", "train_samples", "data_seed"),
-        ),
-        (int,),
-    ),
-    **dict.fromkeys(("temperature", "label_noise", "csg"), (int, float)),
-}
+_WHOLE = (
+    *("seed", "size", "num_features", "teacher_features", "trunk_features", "depth"),
+    *("classes", "train_samples", "data_seed"),
+)
+_NUMBERS = ("temperature", "label_noise", "csg")
 _MOST_RUNS = 1_000_000
 _MOST = 2**31  # of whole numbers, seeds among them
-_NEED = {str: "a string", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True)
@@ -183,7 +174,7 @@ class Parts:
 
     def imported(self, field: str, value: object) -> bool:
         """Whether it is a part of your own; it is imported, so that a broken one is told at its line."""
-        if own.is_reference(value) and _absolute(value):
+        if own.is_reference(value) and is_absolute(str(value)):
             raise TstarError(f"{field} must be a module or a file beside the study, got {value!r}.")
         place = self.find(field, value)
         if place is not None and own.is_reference(place) and place not in self._prints:
@@ -228,9 +219,10 @@ def _check_fields(
 ) -> None:
     for field, value in table.items():
         if field == "seeds" and lists:
-            if type(value) is not int or not 1 <= value <= _MOST_RUNS:
-                wrong = f"seeds must be a whole number from 1 to {_MOST_RUNS:,}, got {value!r}."
-                raise where.error(header, field, wrong, index)
+            try:
+                numbers.whole("seeds", value, least=1, most=_MOST_RUNS)
+            except TstarError as error:
+                raise where.error(header, field, str(error), index) from error
             continue
         if field not in _FIELDS:
             error = unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
@@ -247,39 +239,25 @@ def _check_fields(
             raise where.error(header, field, f"{field} must not be an empty list.", index)
         for one in values:
             try:
-                problem = None if parts.imported(field, one) else _problem(field, one)
-            except TstarError as broken:
-                problem = str(broken)
-            if problem:
-                raise where.error(header, field, problem, index)
+                if not parts.imported(field, one):
+                    _check(field, one)
+            except TstarError as error:
+                raise where.error(header, field, str(error), index) from error
 
 
-def _problem(field: str, value: object) -> str | None:
-    """What is wrong with one value of a field, if anything."""
+def _check(field: str, value: object) -> None:
+    """Raise what is wrong with one value of a field, if anything."""
     if field in CONFIG_FIELDS:
-        try:
-            Config(**{field: value})  # type: ignore[arg-type]
-        except TstarError as error:
-            return str(error)
-        return None
-    kinds = _KINDS[field]
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        return f"{field} must be {_NEED[kinds[-1]]}, got {value!r}."
-    least = 0 if field in ("seed", "data_seed") else 1
-    if (
-        isinstance(value, int)
-        and field not in ("temperature", "label_noise", "csg")
-        and not least <= value < _MOST
-    ):
-        return f"{field} must be a whole number from {least} to {_MOST - 1:,}, got {value!r}."
-    if field in ("dataset", "weights") and isinstance(value, str):
-        return outside_root(field, value)
-    return None
-
-
-def _absolute(text: object) -> bool:
-    path = str(text)
-    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
+        Config(**{field: value})  # type: ignore[arg-type]
+    elif field in _WHOLE:
+        least = 0 if field in ("seed", "data_seed") else 1
+        numbers.whole(field, value, least=least, most=_MOST - 1)
+    elif field in _NUMBERS:
+        numbers.number(field, value)
+    elif not isinstance(value, str):
+        raise TstarError(f"{field} must be a string, got {value!r}.")
+    elif field in ("dataset", "weights"):
+        check_below_root(field, value)
 
 
 def _options(tables: object, where: _Where) -> dict[str, str]:

@@ -135,7 +135,7 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
     differing = []
     paths = [Path(source) for source in sources]
     if any(path.resolve() == Path(into).resolve() for path in paths):
-        raise TstarError(f"A store must not be merged into itself, got {str(into)!r} twice.")
+        raise TstarError(f"The store {str(into)!r} cannot be merged into itself.")
     # All of them exist and can be read, before anything is written.
     opened = [_Export(path) if path.suffix in _EXPORTS else Store(path) for path in paths]
     with Store(into, create=True) as target:

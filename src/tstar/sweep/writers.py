@@ -20,7 +20,7 @@ def writer(kind: str, where: str) -> Callable[[Row], None]:
     if kind not in makers:
         raise unknown("logger", kind, makers)
     if not where:
-        raise TstarError(f"{kind} needs a place, got none; write {kind}:PLACE.")
+        raise TstarError(f"{kind} needs a place: write {kind}:PLACE.")
     return makers[kind](where)
 
 

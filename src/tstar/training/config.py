@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 
 from tstar.errors import TstarError, unknown
+from tstar.numbers import positive, share, whole
 from tstar.own import is_reference
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
@@ -16,6 +18,19 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "loss": ("cross-entropy",),
     "metric": (),
     "augment": (),
+}
+_SHARES = ("momentum", "beta1", "beta2", "warmup", "label_smoothing", "dropout", "ema")
+_NUMBERS: dict[str, Callable[[str, object], float]] = {
+    "epochs": partial(whole, least=1),
+    "steps": partial(whole, least=1),
+    "batch_size": partial(whole, least=2),
+    "lr": positive,
+    **dict.fromkeys((*_SHARES, "val_fraction"), share),
+    "weight_decay": partial(positive, zero=True),
+    "clip_norm": positive,
+    "mixup": partial(positive, zero=True),
+    "padding": partial(whole, least=0),
+    "rotation": partial(positive, zero=True, most=180),
 }
 
 
@@ -87,51 +102,15 @@ class Config:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            object.__setattr__(
-                self, item.name, _typed(item.name, str(item.type), getattr(self, item.name))
-            )
+            value, kinds = getattr(self, item.name), str(item.type).split(" | ")
+            if value is None and "None" in kinds:
+                continue
+            if item.name in _NUMBERS:  # a whole number may stand for a float
+                object.__setattr__(self, item.name, _NUMBERS[item.name](item.name, value))
+            elif type(value).__name__ not in kinds:
+                what = "true or false" if kinds[0] == "bool" else "a string"
+                raise TstarError(f"{item.name} must be {what}, got {item.name}={value!r}.")
         for name, known in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in known and not is_reference(value):
                 raise unknown(name, value, (*known, "your own: module:name or ./file.py:name"))
-        _need("epochs >= 1", self.epochs >= 1, self.epochs)
-        _need("steps >= 1", self.steps is None or self.steps >= 1, self.steps)
-        _need("batch_size >= 2", self.batch_size >= 2, self.batch_size)
-        _need("lr > 0", self.lr > 0, self.lr)
-        for name in (
-            "momentum",
-            "beta1",
-            "beta2",
-            "warmup",
-            "label_smoothing",
-            "dropout",
-            "ema",
-            "val_fraction",
-        ):
-            value = getattr(self, name)
-            _need(f"0 <= {name} < 1", 0 <= value < 1, value)
-        _need("clip_norm > 0", self.clip_norm is None or self.clip_norm > 0, self.clip_norm)
-        _need("mixup >= 0", self.mixup >= 0, self.mixup)
-        _need("weight_decay >= 0", self.weight_decay >= 0, self.weight_decay)
-        _need("padding >= 0", self.padding is None or self.padding >= 0, self.padding)
-        _need("0 <= rotation <= 180", 0 <= self.rotation <= 180, self.rotation)
-
-
-def _typed(name: str, kind: str, value: object) -> object:
-    """``value`` as one of the field's types (a whole number may stand for a float), or an error."""
-    kinds = kind.split(" | ")
-    if value is None and "None" in kinds:
-        return None
-    if "float" in kinds and isinstance(value, int | float) and not isinstance(value, bool):
-        if not abs(value) <= sys.float_info.max:
-            raise TstarError(f"{name} must be finite, got {name}={str(value)[:40]}.")
-        return float(value)
-    if type(value).__name__ in kinds and "float" not in kinds:
-        return value
-    what = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-    raise TstarError(f"{name} must be {what.get(kinds[0], 'a string')}, got {name}={value!r}.")
-
-
-def _need(condition: str, holds: bool, got: object) -> None:
-    if not holds:
-        raise TstarError(f"{condition} must hold, but got {got!r}.")

@@ -140,7 +140,7 @@ def pick_device(name: str) -> torch.device:
         if (device.type == "cuda" and not torch.cuda.is_available()) or (
             device.type == "mps" and not torch.backends.mps.is_available()
         ):
-            raise TstarError(f"torch finds no device {name!r} here; say cpu, or auto.")
+            raise TstarError(f"torch finds no device {name!r} here; use cpu or auto.")
         return device
     if torch.cuda.is_available():
         return torch.device("cuda")

@@ -41,7 +41,7 @@ def accuracy_boxes_data(records: Records, norm: str = "batch") -> AccuracyBoxes:
     sweeps = records.with_norm(norm) or records.with_norm("none")
     if not sweeps:
         raise TstarError(
-            "Accuracy against T needs a condition with at least two temperatures, got none; "
+            "No condition has at least two temperatures; "
             'sweep a grid of temperatures with method = "fixed".'
         )
     return AccuracyBoxes(tuple(_panel(sweep) for sweep in sweeps), records.metric)

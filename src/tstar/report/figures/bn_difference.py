@@ -36,15 +36,15 @@ class BNDifference(NamedTuple):
 
 
 def bn_difference_data(records: Records) -> BNDifference:
-    """One panel a data set, model and setting that was swept without and with BN.
+    """One panel per data set, model and setting that was swept without and with BN.
 
     «At the best T» takes the best T without BN and the best T with BN, each on its own.
     """
     pairs = records.pairs()
     if not pairs:
         raise TstarError(
-            'The difference that BN makes needs conditions that were run with norm = "none" and with '
-            'norm = "batch", got none; add the missing norm to the study.'
+            'No condition was run with norm = "none" and with norm = "batch"; add the missing norm to the '
+            "study."
         )
     groups: dict[tuple[object, ...], list[tuple[Sweep, Sweep]]] = {}
     for pair in pairs:

@@ -75,7 +75,7 @@ def closed_forms_data(
     csg: float | None = 3.0,
     widths: Sequence[int] = WIDTHS,
 ) -> ClosedForms:
-    """One panel a data set that was swept with BN; without runs, one for the given K and csg."""
+    """One panel per data set that was swept with BN; without runs, one for the given K and csg."""
     sweeps = () if records is None else records.with_norm("batch", 3)
     if not sweeps:
         known = [f"K = {num_classes}" if num_classes else "", f"csg = {csg:g}" if csg else ""]

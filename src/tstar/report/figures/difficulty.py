@@ -48,8 +48,8 @@ def difficulty_data(records: Records) -> Difficulty:
     groups = {model: tasks for model, tasks in groups.items() if len(tasks) > 1}
     if not groups:
         raise TstarError(
-            "A comparison over csg needs one model on two data sets of known csg at least, got none; "
-            "add data sets to the study, and csg = true."
+            "No model was run on two or more data sets of known csg; add data sets to the study, and "
+            "csg = true."
         )
     model = max(sorted(groups), key=lambda name: len(groups[name]))
     return Difficulty(

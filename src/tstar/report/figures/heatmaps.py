@@ -1,4 +1,4 @@
-"""T × M heatmaps of accuracy, a panel a data set and model; best framed solid, second best dashed."""
+"""T × M heatmaps of accuracy, one panel per data set and model; best framed solid, second best dashed."""
 
 from __future__ import annotations
 
@@ -41,10 +41,8 @@ def heatmaps_data(records: Records, norm: str) -> Heatmaps:
     """One panel an environment with this norm."""
     found = records.environments(norm)
     if not found:
-        which = "with" if norm == "batch" else "without"
         raise TstarError(
-            f"A heatmap {which} BN needs runs with norm = {norm!r} at two temperatures at least, got "
-            "none; add them to the study."
+            f"No runs with norm = {norm!r} have two or more temperatures; add them to the study."
         )
     return Heatmaps(tuple(heatmap(e) for e in found), norm, records.metric)
 
@@ -123,7 +121,7 @@ def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
         for t, line in ((panel.best[m], "-"), (panel.second[m], (0, (2, 1.2)))):
             if t < 0:
                 continue
-            # A white line below a black one is seen on every color, and in grey.
+            # A white line below a black one is seen on every color, and in gray.
             for color, wide in (("white", 3.2), ("black", 1.4)):
                 axes.add_patch(
                     Rectangle(

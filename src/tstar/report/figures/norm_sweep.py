@@ -47,8 +47,8 @@ def norm_sweep_data(records: Records) -> NormSweep:
     pairs = [pair for pair in records.pairs() if all(len(s.temperatures) > 1 for s in pair)]
     if not pairs:
         raise TstarError(
-            "Sweeps with and without BN in one panel need conditions that have both norms at two "
-            "temperatures at least, got none; add the missing norm to the study."
+            "No condition has runs with and without BN at two or more temperatures; add the missing norm "
+            "to the study."
         )
     return NormSweep(
         tuple(

@@ -51,8 +51,8 @@ def recommended_data(records: Records) -> Recommended:
     ]
     if not points:
         raise TstarError(
-            f"Recommended against best T needs conditions with BN, {LEAST} temperatures at least and a known "
-            'M, got none; add norm = "batch" and temperatures to the study.'
+            f'No condition has BN, at least {LEAST} temperatures and a known M; add norm = "batch" and '
+            "temperatures to the study."
         )
     return Recommended(tuple(points), records.metric, records.chosen_on)
 

@@ -72,7 +72,7 @@ def _hours(seconds: float) -> str:
 
 
 def datasets_table(records: Records) -> Table:
-    """One row a data set."""
+    """One row per data set."""
     frame = records.frame
     if "dataset" not in frame.columns:
         raise TstarError("The runs must have a column 'dataset'.")

@@ -1,0 +1,29 @@
+"""A command that fails in every way."""
+
+import os
+import warnings
+from pathlib import Path
+
+
+def faulty(kind: str) -> None:
+    match kind:
+        case "key":
+            _ = {}["absent"]
+        case "file":
+            Path("/nowhere/to/be found").read_text(encoding="utf-8")
+        case "folder":
+            Path(os.curdir).read_text(encoding="utf-8")
+        case "sklearn":
+            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
+        case "stranger":
+            raise ModuleNotFoundError("No module named 'strange'", name="strange")
+        case "markup":
+            raise RuntimeError("a [bold]list[/] of\n[1, 2]")
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "memory":
+            raise MemoryError
+        case "warning":
+            warnings.warn("mind\nthe step", UserWarning, stacklevel=1)
+        case "exit":
+            raise SystemExit(7)

@@ -1,0 +1,36 @@
+"""A comparison as Markdown, CSV and on a terminal."""
+
+import csv
+import io
+import math
+
+import pytest
+
+from tests.comparing.planted import BETTER, DEFAULT, NOISE, runs
+from tstar.comparing import summarize, to_csv, to_markdown, to_table
+from tstar.comparing.tables import save
+
+
+def test_markdown_and_csv_say_the_same(tmp_path):
+    all_runs = runs(default=DEFAULT, better=BETTER, noise=NOISE)
+    rows = summarize(all_runs)
+    lines = to_markdown(rows).splitlines()
+    assert lines[0].startswith("| method | accuracy [%] | n | cost |")
+    assert "**85.40 ± 2.41**" in lines[3]
+    assert "<u>81.00 ± 1.58</u>" in lines[2]
+    table = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert float(table[1]["mean"]) == pytest.approx(85.4)
+    assert float(table[1]["paired_p_t"]) == pytest.approx(rows[1].paired.p_t)
+    assert table[0]["paired_p_t"] == ""
+    paths = save(all_runs, rows, tmp_path / "new", baseline="default", about="how")
+    assert [p.name for p in paths] == ["runs.csv", "table.csv", "table.md"]
+    assert len(list(csv.DictReader(io.StringIO(paths[0].read_text())))) == 15
+    assert paths[2].read_text().startswith("how\n")
+
+
+def test_the_terminal_table_marks_best_and_second():
+    table = to_table(summarize(runs(default=DEFAULT, better=BETTER)))
+    scores = list(table.columns[1].cells)
+    assert scores[1].startswith("[bold]85.40")
+    assert scores[0].startswith("[underline]81.00")
+    assert math.isclose(len(table.rows), 2)

@@ -1,0 +1,87 @@
+"""Intervals of coefficients, against the plain way of computing them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from research.synthetic import planted_runs, powers_of_two
+from tests.fitting.planted import WIDTHS
+from tstar.curves import grids, lines
+from tstar.fitting import bootstrap, fit
+from tstar.fitting.model import BOUNDS, problem
+from tstar.fitting.search import restarted
+from tstar.formula.coefficients import get
+
+
+@pytest.mark.parametrize(
+    ("correction", "variant"),
+    [("none", "base"), pytest.param("csgcn", "csgcn", marks=pytest.mark.slow)],
+)
+def test_planted_coefficients_lie_in_the_intervals_with_noise(correction, variant):
+    """95 % intervals over three draws of the noise: at most one coefficient in eight outside."""
+    planted, inside = get(variant), []
+    for draw in range(3):
+        runs = planted_runs(
+            variant, grid=powers_of_two(8, 64), widths=WIDTHS, seeds=4, noise=0.02, seed=draw
+        )
+        result = fit(runs, correction, restarts=1, bootstrap=40)
+        assert [interval.over for interval in result.intervals] == ["seeds", "conditions"]
+        for interval in result.intervals:
+            for name, (low, high) in interval.ranges.items():
+                assert low < high
+                inside.append(low <= getattr(planted, name) <= high)
+    assert np.mean(inside) >= 7 / 8
+
+
+def test_an_interval_holds_its_estimate_on_peaks_and_plateaus():
+    """The full simulation of coverage is research/intervals.py; its numbers are in results/fit."""
+    from research.intervals import LEVELS, trial
+
+    for kind in ("peaks", "plateaus"):
+        rows = pd.DataFrame(trial(kind, seed=0))
+        assert rows["holds_estimate"].all()
+        for _, part in rows.groupby("coefficient"):
+            widths = part.set_index("level")["width"]
+            assert [*widths.index] == [*LEVELS]
+            assert widths.is_monotonic_increasing
+    plateau, peak = (
+        pd.DataFrame(trial(kind, 0)).query("level == 0.95")["width"].max()
+        for kind in ("plateaus", "peaks")
+    )
+    assert plateau > 2 * peak
+
+
+def test_batched_refits_are_as_good_as_scipy_s(found, task):
+    theta = np.array(restarted(task, BOUNDS, 0, 1)[0].theta)
+    bounds = np.array([BOUNDS[name] for name in task.names])
+    rng = np.random.default_rng(1)
+    weights = np.stack([bootstrap._weights(task, rng) for _ in range(4)])
+    refits = bootstrap._refit(
+        task, bootstrap._stack([task.curves] * 4), weights, theta, bounds, rng
+    )
+    for share, refit in zip(weights, refits, strict=True):
+        one = replace(task, weights=share)
+        assert float(one.loss(refit)) <= restarted(one, BOUNDS, 2, 1)[0].regret + 1e-6
+
+
+def test_each_replicate_has_its_own_curves(found, task):
+    rng = np.random.default_rng(0)
+    drawn = [bootstrap._redraw(found, "val", task.curves, "mean", rng) for _ in range(3)]
+    T = rng.uniform(1, 64, (3, 7, len(found)))
+    got = bootstrap._accuracy(bootstrap._stack(drawn), T)
+    for i, one in enumerate(drawn):
+        np.testing.assert_allclose(got[i], one(T[i]), atol=1e-12)
+    assert not np.allclose(drawn[0].intercept, drawn[1].intercept)
+
+
+def test_one_seed_has_no_interval_over_seeds():
+    runs = planted_runs(grid=powers_of_two(1, largest=64))
+    single = grids(runs, metric="val")
+    task = problem(single, lines(single, "val"), "none")
+    bounds = np.array([BOUNDS[name] for name in task.names])
+    made = bootstrap.intervals(
+        single, "val", task, np.array([0.5, 1.0]), bounds, replicates=2, seed=0
+    )
+    assert [interval.over for interval in made] == ["conditions"]

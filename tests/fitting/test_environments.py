@@ -1,0 +1,82 @@
+"""Fits for each environment, and with one data set left out."""
+
+import pandas as pd
+import pytest
+
+from research.synthetic import planted_runs, powers_of_two
+from tests.fitting.planted import THREE
+from tstar import Coefficients, TstarError
+from tstar.fitting import (
+    cross_validate,
+    fit,
+    per_environment,
+)
+
+
+def test_the_left_out_data_set_is_never_used(runs):
+    """Poison it: its own fold's coefficients must not move, and every other fold's must."""
+    poisoned = runs.copy()
+    here = poisoned["dataset"] == "task4"
+    poisoned.loc[here, "val_accuracy"] = 0.1 + 0.8 * (poisoned.loc[here, "temperature"] > 40)
+    clean = cross_validate(runs, "cn", restarts=1).set_index("dataset")
+    dirty = cross_validate(poisoned, "cn", restarts=1).set_index("dataset")
+    names = ["alpha", "beta", "delta", "temperature"]
+    assert clean.loc["task4", names].equals(dirty.loc["task4", names])
+    assert dirty.loc["task4", "accuracy"] < clean.loc["task4", "accuracy"]
+    moved = (clean[names] != dirty[names]).any(axis=1)
+    assert moved.drop("task4").any()
+
+
+def test_a_fold_is_a_fit_without_the_data_set(runs):
+    folds = cross_validate(runs, "cn", restarts=2).set_index("dataset")
+    direct = fit(runs.query("dataset != 'task5'"), "cn", restarts=2, bootstrap=0)
+    assert folds.loc["task5", ["alpha", "beta", "delta"]].tolist() == pytest.approx(
+        list(direct.values.values())
+    )
+    assert folds.loc["task5", "num_classes"] == 200
+    assert folds.loc["task5", "conditions"] == 3
+
+
+def test_per_environment_recovers_each_environment():
+    one, two = Coefficients("one", 0.5, 2.0), Coefficients("two", 1.5, -3.0)
+    fine = powers_of_two(16, largest=64)
+    parts = []
+    for norm, planted in (("batch", one), ("none", two)):
+        for model in ("a", "b"):
+            made = planted_runs(planted, grid=fine, widths=THREE, tasks=((2.0, 10),))
+            parts.append(made.assign(norm=norm, model=model))
+    table = per_environment(pd.concat(parts), restarts=1)
+    assert table["model"].tolist() == ["a", "b", "Avg.", "S.D."]
+    assert table["alpha_bn"].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.0], abs=0.02)
+    assert table["beta_bn"].tolist() == pytest.approx([2.0, 2.0, 2.0, 0.0], abs=0.3)
+    assert table["alpha"].tolist() == pytest.approx([1.5, 1.5, 1.5, 0.0], abs=0.05)
+    assert table["gain"].to_numpy() == pytest.approx(
+        (table["accuracy_bn"] - table["accuracy"]).to_numpy(), abs=1e-9
+    )
+
+
+def test_the_deviation_divides_by_n():
+    parts = []
+    for model, alpha in (("a", 0.4), ("b", 0.8)):
+        planted = Coefficients(model, alpha, 1.0)
+        parts.append(
+            planted_runs(
+                planted, grid=powers_of_two(16, largest=64), widths=THREE, tasks=((2.0, 10),)
+            ).assign(model=model)
+        )
+    table = per_environment(pd.concat(parts), restarts=1).set_index("model")
+    values = table.loc[["a", "b"], "alpha_bn"]
+    assert table.loc["S.D.", "alpha_bn"] == pytest.approx(abs(values["a"] - values["b"]) / 2)
+    assert table["alpha"].isna().all()
+
+
+def test_one_data_set_cannot_be_cross_validated(small):
+    with pytest.raises(TstarError, match="at least two data sets, got task0"):
+        cross_validate(small.query("dataset == 'task0'"), "none")
+    with pytest.raises(TstarError, match=r"With 'task\d' left out: .*told apart"):
+        cross_validate(small.query("dataset in ['task0', 'task4']"), "cn")
+
+
+def test_an_environment_with_one_width_is_named(small):
+    with pytest.raises(TstarError, match=r"task0 · planted \(norm=batch\): .*num_features is 64"):
+        per_environment(small.query("num_features == 64"))

@@ -1,0 +1,142 @@
+"""The fit as theorems: planted coefficients come back, and nothing irrelevant matters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tstar
+from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
+from tests.fitting.planted import ONCE, QUICK, WIDTHS
+from tstar import Coefficients, TstarError
+from tstar.curves import grids, lines
+from tstar.fitting import fit
+from tstar.formula.coefficients import get
+
+FINE = powers_of_two(16, largest=64.0)
+
+
+@pytest.mark.parametrize(
+    ("correction", "variant"), [("none", "base"), ("csg", "csg"), ("cn", "cn"), ("csgcn", "csgcn")]
+)
+def test_planted_coefficients_come_back_on_a_fine_grid(correction, variant):
+    planted = get(variant)
+    runs = planted_runs(variant, grid=FINE, widths=WIDTHS)
+    result = fit(runs, correction, **QUICK)
+    assert result.success
+    assert result.coefficients.variant == variant
+    for name, value in result.values.items():
+        assert value == pytest.approx(getattr(planted, name), rel=0.06, abs=0.1), name
+    wanted = [tstar.temperature(m, k, c, variant=variant) for c, k in PAPER_TASKS for m in WIDTHS]
+    assert result.conditions["temperature"].to_numpy() == pytest.approx(wanted, rel=0.03)
+
+
+def test_on_powers_of_two_they_are_biased_to_the_nodes_but_T_is_within_a_step():
+    """Piecewise-linear curves peak at nodes: 0.7239·sqrt(M) − 4.706 comes back as 0.875·sqrt(M) − 6."""
+    result = fit(planted_runs("base"), "none", **QUICK)
+    assert result.coefficients.alpha == pytest.approx(0.875, abs=0.01)
+    assert result.coefficients.beta == pytest.approx(-6.0, abs=0.1)
+    planted = np.array([tstar.temperature(m) for m in result.conditions["num_features"]])
+    assert np.abs(np.log2(result.conditions["temperature"] / planted)).max() < 1
+
+
+def test_the_fit_is_invariant_to_the_order_of_runs_and_reproducible():
+    runs = planted_runs(seeds=2, noise=0.01, widths=(64, 256, 512))
+    first = fit(runs, bootstrap=3, restarts=2)
+    again = fit(runs.sample(frac=1, random_state=5).reset_index(drop=True), bootstrap=3, restarts=2)
+    assert first.coefficients == again.coefficients
+    assert first.intervals == again.intervals
+    pd.testing.assert_frame_equal(first.conditions, again.conditions)
+
+
+def test_runs_of_a_condition_leave_other_curves_alone():
+    runs = planted_runs(seeds=2, noise=0.02, widths=(64, 256))
+    more = runs.query("dataset == 'task0'").assign(seed=9, val_accuracy=0.5, temperature=3.0)
+    before = {str(c): c for c in grids(runs, metric="val")}
+    after = {str(c): c for c in grids(pd.concat([runs, more]), metric="val")}
+    changed = {name for name in before if before[name] != after[name]}
+    assert {before[name].facts["dataset"] for name in changed} == {"task0"}
+    T = np.geomspace(1, 512, 100)
+    for name in set(before) - changed:
+        old, new = lines([before[name]], "val"), lines([after[name]], "val")
+        np.testing.assert_array_equal(old(T[:, None]), new(T[:, None]))
+
+
+def test_metric_test_uses_test_accuracy_and_says_so():
+    runs = planted_runs("base", widths=WIDTHS)
+    spoilt = runs.assign(val_accuracy=0.5 + 0.001 * np.sin(np.arange(len(runs))))
+    on_test = fit(spoilt, "none", metric="test", **QUICK)
+    assert on_test.values == fit(runs, "none", metric="test", **QUICK).values
+    assert on_test.values != fit(spoilt, "none", **QUICK).values
+    assert "test accuracy chose the coefficients" in on_test.coefficients.provenance.source
+
+
+def test_regret_is_to_the_best_grid_temperature():
+    runs = planted_runs("cn", seeds=2, noise=0.01)
+    result = fit(runs, "cn", **QUICK)
+    means = runs.groupby(["dataset", "num_features", "temperature"])["val_accuracy"].mean()
+    for row in result.conditions.to_dict("records"):
+        curve = means.loc[row["dataset"], row["num_features"]]
+        assert row["best_accuracy"] == pytest.approx(curve.max())
+        assert row["best_temperature"] == curve.idxmax()
+        at = np.interp(np.log(row["temperature"]), np.log(curve.index), curve)
+        assert row["regret"] == pytest.approx(curve.max() - at, abs=1e-12)
+        assert row["regret_T1"] == pytest.approx(curve.max() - curve.loc[1.0])
+    assert result.regret == pytest.approx(result.conditions["regret"].mean())
+    assert result.regret <= result.baselines["the paper's cn"] <= result.baselines["BN, T = 1"]
+
+
+def test_interpolation_in_ln_T_is_another_curve():
+    runs = planted_runs(Coefficients("planted", 0.5, 1.3), grid=[1, 8, 64], widths=(64, 512))
+    found = grids(runs, metric="val")
+    T = np.full(len(found), 3.0)
+    linear, log = (lines(found, "val", interpolation=kind)(T) for kind in ("T", "lnT"))
+    assert (log > linear).any()
+    assert fit(runs, "none", interpolation="lnT", **QUICK).interpolation == "lnT"
+
+
+def test_a_grid_that_does_not_bracket_is_flagged_with_its_conditions():
+    runs = planted_runs("base", grid=[1, 2, 4, 8, 16], widths=(256, 4096))
+    result = fit(runs, "none", **QUICK)
+    flag = next(flag for flag in result.flags if "does not bracket" in flag)
+    assert "num_features=4096" in flag
+    assert "num_features=256" not in flag
+    assert result.conditions.set_index("num_features").loc[256, "bracketed"].all()
+
+
+def test_too_few_temperatures(small):
+    few = small[(small["dataset"] != "task1") | (small["temperature"] < 3)]
+    with pytest.raises(
+        TstarError, match=r"At least 3 temperatures.*2 of 12:\n.*task1.*\n.*task1.*\n.*skip=True"
+    ):
+        fit(few, **ONCE)
+    result = fit(few, skip=True, **ONCE)
+    assert len(result.conditions) == 10
+    assert len(result.left_out) == 2
+    assert all("task1" in text for text in result.left_out)
+
+
+def test_all_runs_diverged(small):
+    small.loc[small["dataset"] == "task4", "status"] = "diverged"
+    with pytest.raises(TstarError, match=r"all diverged in 2 of 12:\n.*task4"):
+        fit(small, **ONCE)
+    assert len(fit(small, skip=True, **ONCE).conditions) == 10
+    for skip in (False, True):
+        with pytest.raises(TstarError, match="diverged"):
+            fit(small.assign(status="diverged"), skip=skip, **ONCE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"correction": "cng"}, "variant 'cng'.*'cn'"),
+        ({"bounds": {"epsilon": (0, 1)}}, "coefficient in bounds 'epsilon'"),
+        ({"bounds": {"alpha": (1, 1)}}, "low < high must hold for the bounds of alpha"),
+        ({"bounds": {"alpha": 3}}, r"must be \(low, high\)"),
+        ({"minimum": 0}, "0 < minimum <= maximum"),
+        ({"restarts": 0}, "restarts must be at least 1"),
+        ({"bootstrap": 1}, "at least 2 replicates"),
+    ],
+)
+def test_bad_options(small, options, message):
+    with pytest.raises(TstarError, match=message):
+        fit(small, **(ONCE | options))

@@ -1,0 +1,68 @@
+"""The paper's tables, filled from runs."""
+
+import statistics
+
+import pytest
+
+from tests.report.planted import cells
+from tstar.report.records import load
+from tstar.report.tables.cells import Block, Cell, Table
+from tstar.report.tables.measured import paper_table, paper_tables, split
+
+
+def test_the_paper_s_layout_holds_the_runs_means(store):
+    table = paper_table("datasets", load(store))
+    found = cells(table)
+    frame = load(store).frame
+    block = table.blocks[0].heading
+    assert block.startswith("resnet10, from scratch · 1,000 samples, 6 epochs")
+    one = frame[
+        (frame["dataset"] == "hard") & (frame["norm"] == "none") & (frame["temperature"] == 1)
+    ]
+    want = 100 * statistics.mean(one["test_accuracy"])
+    assert found[block, "plain", "hard"].value == pytest.approx(want)
+    insert = frame[(frame["dataset"] == "hard") & (frame["method"] == "insert-ln")]
+    assert found[block, "Insert LN", "hard"].value == pytest.approx(
+        100 * statistics.mean(insert["test_accuracy"])
+    )
+    assert found[block, "n", "hard"].text == "2 (6)"  # two widths, three seeds
+    for column in table.columns[1:]:
+        here = [
+            c for (_, row, name), c in found.items() if name == column and row != "n" and c.value
+        ]
+        best = max(round(cell.value, 2) for cell in here)
+        assert [cell.mark == "best" for cell in here] == [
+            round(cell.value, 2) == best for cell in here
+        ]
+    heads = {head[0]: dict(zip(table.columns, head, strict=True)) for head in table.heads}
+    assert heads["csg"]["hard"] == "25.50"
+    assert heads["classes"]["hard"] == "100"
+
+
+def test_a_table_that_is_mostly_dashes_is_split():
+    def row(name, *values):
+        return (Cell(name), *(Cell("–") if v is None else Cell(str(v), v) for v in values))
+
+    blocks = tuple(
+        Block((row("plain", *(1.0 if i == j else None for j in range(3))),), f"block {i}")
+        for i in range(3)
+    )
+    table = Table("t", "T", ("method", "a", "b", "c"), blocks)
+    parts = split(table)
+    assert [part.columns for part in parts] == [("method", "a"), ("method", "b"), ("method", "c")]
+    assert [part.title for part in parts] == ["T: block 0", "T: block 1", "T: block 2"]
+    assert split(parts[0]) == [parts[0]]
+
+
+def test_tables_that_the_runs_do_not_fill_say_why(store):
+    found, missing = paper_tables(load(store), fits=False)
+    assert {"datasets", "models"} <= {table.name for table in found}
+    assert any("label smoothing" in reason for reason in missing)
+
+
+@pytest.mark.slow
+def test_fitted_tables_come_from_the_runs(store):
+    found, _ = paper_tables(load(store))
+    by_name = {table.name: table for table in found}
+    assert {"environments", "corrections", "coefficients"} <= set(by_name)
+    assert [row[1].text for row in by_name["environments"].blocks[0].rows][-2:] == ["Avg.", "S.D."]

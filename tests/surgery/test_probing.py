@@ -1,0 +1,81 @@
+"""The output layer, found by a run that leaves no trace."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tstar
+from tests.surgery.networks import Wordy, small_convnet
+from tstar import TstarError
+
+
+def test_examples_may_be_tuples_and_dicts():
+    model = Wordy()
+    ids = torch.zeros(2, 5, dtype=torch.long)
+    assert (
+        tstar.find_head(model, (ids,))
+        == tstar.find_head(model, {"ids": ids})
+        == tstar.find_head(model, ids)
+    )
+
+
+def test_a_layer_off_the_path_to_the_logits_is_not_chosen():
+    """The last layer that runs, and the last one registered, are both decoys."""
+
+    class Decoy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.true_head, self.projector = nn.Linear(6, 4), nn.Linear(6, 9)
+
+        def forward(self, x):
+            logits = self.true_head(x)
+            self.embedding = self.projector(x)
+            return logits
+
+    assert tstar.find_head(Decoy(), torch.randn(2, 6)).path == "true_head"
+    assert tstar.find_head(Decoy()).path == "true_head"
+
+
+def test_probing_leaves_no_trace():
+    model = small_convnet().train()
+    model[1].eval()  # a mode that a plain model.train() afterwards would lose
+    before = copy.deepcopy(model.state_dict())
+    modes = [m.training for m in model.modules()]
+    hooks = [len(m._forward_hooks) for m in model.modules()]
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    for example in (None, torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))):
+        tstar.find_head(model, example)
+    tstar.temper(model, 3.0, head="all")
+    assert modes == [m.training for m in model.modules()]
+    assert hooks == [len(m._forward_hooks) for m in model.modules()]
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(states[0], torch.get_rng_state())
+    assert states[1] == random.getstate()
+    assert (states[2] == np.random.get_state()[1]).all()  # noqa: NPY002
+
+
+def test_logits_with_a_second_source_are_refused():
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.table = nn.Linear(6, 4), nn.Parameter(torch.randn(6, 4))
+
+        def forward(self, x):
+            return self.fc(x) + x @ self.table
+
+    with pytest.raises(TstarError, match="besides 'fc' they depend on"):
+        tstar.find_head(Residual(), torch.randn(2, 6))
+
+
+def test_a_bad_example_input():
+    with pytest.raises(TstarError, match="must run on example_input, but it raised RuntimeError"):
+        tstar.find_head(small_convnet(), torch.randn(2, 7, 16, 16))
+    with pytest.raises(TstarError, match="must be on the model's device"):
+        tstar.find_head(small_convnet(), torch.randn(2, 3, 16, 16, device="meta"))
+    with pytest.raises(TstarError, match="must be on the model's device"):
+        tstar.find_head(small_convnet().to("meta"), torch.randn(2, 3, 16, 16))

@@ -1,0 +1,108 @@
+"""Runs out of a store and into another: exports, merges, tables."""
+
+import csv
+
+import pytest
+
+from tests.sweep.small import finish
+from tstar.errors import TstarError
+from tstar.sweep.store import Store
+from tstar.sweep.transfer import export, load_runs, merge
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_holds_what_the_store_holds(path, specs, tmp_path, ending):
+    pd = pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:4]):
+            finish(store, spec, number / 7)
+        store.claim(specs[4])  # under way: not exported
+        assert export(store, tmp_path / f"x.{ending}") == 4
+    table, direct = load_runs(tmp_path / f"x.{ending}"), load_runs(path)
+    assert list(table["key"]) == [spec.key for spec in specs[:4]]
+    assert list(table["val_accuracy"]) == [number / 7 for number in range(4)]
+    pd.testing.assert_frame_equal(table, direct, check_dtype=ending == "parquet")
+    assert "pid" not in table.columns
+
+
+def test_an_export_to_an_unknown_format_is_refused(path, specs, tmp_path):
+    with Store(path, create=True) as store, pytest.raises(TstarError, match=r"\.parquet or \.csv"):
+        export(store, tmp_path / "x.xlsx")
+
+
+def test_merging_prefers_results_and_reports_differences(tmp_path, specs):
+    a, b, into = (tmp_path / name for name in ("a.db", "b.db", "into.db"))
+    with Store(a, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], status="failed")
+        finish(store, specs[2], 0.3)
+        store.save_weights(specs[0].key, b"weights")
+    with Store(b, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], 0.2)
+        finish(store, specs[2], 0.4)
+        store.claim(specs[3])
+    done = merge([a, b], into)
+    assert (done.added, done.replaced, done.kept) == (3, 1, 2)
+    assert done.differing == (specs[2].key,)
+    with Store(into) as store:
+        rows = {row["key"]: (row["status"], row["val_accuracy"]) for row in store.rows()}
+        assert store.weights_path(specs[0].key).read_bytes() == b"weights"
+    assert rows == {
+        specs[0].key: ("done", 0.1),
+        specs[1].key: ("done", 0.2),
+        specs[2].key: ("done", 0.3),
+    }
+    with pytest.raises(TstarError, match="into itself"):
+        merge([a], a)
+    with pytest.raises(TstarError, match="does not exist"):
+        merge([tmp_path / "none.db"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_store_comes_back_from_its_export(path, specs, tmp_path, ending):
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:3]):
+            finish(store, spec, accuracy=0.1 + number / 3)
+        export(store, tmp_path / f"runs{ending}")
+        kept = {row["key"]: row for row in store.rows()}
+    done = merge([tmp_path / f"runs{ending}"], tmp_path / "back.db")
+    assert done.added == 3
+    with Store(tmp_path / "back.db") as back:
+        for spec in specs[:3]:
+            assert not back.claim(spec)  # a sweep has nothing left to do here
+        for row in back.rows():
+            same = ("status", "spec", "test_accuracy", "seed", "curves", "attempts", "lr")
+            assert {n: row[n] for n in same} == {n: kept[row["key"]][n] for n in same}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TstarError, match="no column key or spec"):
+        merge([tmp_path / "other.csv"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "'=", "\t="])
+def test_no_cell_of_a_csv_is_a_formula_and_reading_gives_the_name_back(
+    path, specs, tmp_path, start
+):
+    pytest.importorskip("pandas")
+    name = f"{start}cmd()"
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute("UPDATE runs SET dataset = ?", (name,))
+        export(store, tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["dataset"] == f"'{name}"
+    assert all(cell[:1] not in "=+-@" for cell in row.values() if cell and not _number(cell))
+    assert load_runs(tmp_path / "x.csv")["dataset"][0] == name
+
+
+def _number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

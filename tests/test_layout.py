@@ -1,0 +1,46 @@
+"""Each file's tests are found by its path: ``src/tstar/a/b.py`` has ``tests/a/test_b.py``."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "src" / "tstar"
+# Files that hold nothing to test: a version, and the door of ``python -m tstar``.
+EXEMPT = {"__init__.py", "__main__.py", "_version.py"}
+
+pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="an sdist's tests, without sources")
+
+
+def untested(package: Path, tests: Path) -> list[str]:
+    """The files of a package that have no test at their own path."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        mirror = tests / inside.with_name(f"test_{inside.name}")
+        if inside.name not in EXEMPT and not _has_tests(mirror):
+            found.append(inside.as_posix())
+    return found
+
+
+def _has_tests(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    functions = (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return any(isinstance(n, ast.FunctionDef) and n.name.startswith("test_") for n in functions)
+
+
+def test_every_file_has_a_test_at_its_path():
+    assert untested(PACKAGE, TESTS) == []
+
+
+def test_a_file_without_one_is_seen(tmp_path):
+    source, tests = tmp_path / "src", tmp_path / "tests"
+    (source / "a").mkdir(parents=True)
+    (tests / "a").mkdir(parents=True)
+    for name in ("a/b.py", "a/__init__.py", "c.py", "d.py"):
+        (source / name).touch()
+    (tests / "test_c.py").write_text("def test_c():\n    pass\n", encoding="utf-8")
+    (tests / "test_d.py").write_text("def helper():\n    pass\n", encoding="utf-8")
+    assert untested(source, tests) == ["a/b.py", "d.py"]
