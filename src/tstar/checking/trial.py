@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from tstar.advice import Recommendation, recommend
+from tstar.curves import Condition, Curve, Judged, judge
 from tstar.data.task import Task, as_task
 from tstar.errors import TstarError
 from tstar.methods import get
 from tstar.numbers import whole
 from tstar.surgery.finding import resolve_head
-from tstar.training import Config
+from tstar.training import Config, Result
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
 from tstar.training.parts import make_parts
@@ -52,9 +54,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Check:
-    """What a check found: ``rows`` (the plain model first), the peak, and what the formula says."""
+    """What a check found: ``rows`` (the plain model first), the peak, and what the formula says.
+
+    ``judged`` is the row nearest to the formula's T (in ln T), as :mod:`tstar.curves` judges any temperature.
+    """
 
     rows: tuple[Row, ...]
+    judged: Judged
     advice: Recommendation
     steps: int
     epochs: float
@@ -66,27 +72,22 @@ class Check:
 
     @property
     def best(self) -> Row:
-        """The temperature with the highest validation accuracy; of equals the one nearest the formula."""
-        target = math.log(self.advice.temperature)
-
-        def order(row: Row) -> tuple[float, float]:
-            assert row.temperature is not None
-            return row.val_accuracy, -abs(math.log(row.temperature) - target)
-
-        return max(self.rows[1:], key=order)
+        """The temperature with the highest validation accuracy, the lowest of equals."""
+        return self._at(self.judged.best_temperature)
 
     @property
     def formula(self) -> Row:
         """The row nearest to the formula's temperature (in ln T)."""
-        target = math.log(self.advice.temperature)
-        return min(self.rows[1:], key=lambda row: abs(math.log(row.temperature or 1) - target))
+        return self._at(self.judged.temperature)
+
+    def _at(self, temperature: float) -> Row:
+        return next(row for row in self.rows if row.temperature == temperature)
 
     @property
     def sentence(self) -> str:
         """What the table says, in one sentence."""
         best, ours, plain = self.best, self.formula, self.plain
-        gap = 100 * (best.test_accuracy - ours.test_accuracy)
-        gain = 100 * (ours.test_accuracy - plain.test_accuracy)
+        gap, gain = self.judged.regret, self.judged.gain or 0.0
         noise = math.hypot(ours.error or 0, best.error or 0)
         how = (
             f"which is where accuracy peaks in this check ({100 * ours.test_accuracy:.1f} % on test data)"
@@ -198,13 +199,13 @@ def check(
     total = seeds * (len(grid) + 1)
 
     chance = 1 / task.num_classes  # a run that diverges guesses
-    results: dict[float | None, list[tuple[float, float, bool]]] = {T: [] for T in (None, *grid)}
+    results: dict[float | None, list[Result]] = {T: [] for T in (None, *grid)}
     for seed in range(seeds):
         parts = make_parts(task, config, seed)  # type: ignore[arg-type]
-        for T, scores in results.items():
+        for T, found_here in results.items():
             done = sum(map(len, results.values()))
             progress(done, total, "plain" if T is None else f"T = {T:.3g}")
-            result = run(
+            trained = run(
                 get("default") if T is None else get("fixed", temperature=T, norm="batch"),
                 lambda seed=seed: _make(make_model, seed),  # type: ignore[misc]
                 parts,
@@ -212,23 +213,39 @@ def check(
                 num_classes=task.num_classes,
                 seed=seed,
                 head=found.path,
-            ).result
-            val, test = result.val_accuracy, result.test_accuracy
-            scores.append(
-                (
-                    chance if val is None else val,
-                    chance if test is None else test,
-                    result.status == "diverged",
-                )
             )
+            found_here.append(trained.result)
     progress(total, total, "")
+    plain, bn = {None: results[None]}, {T: results[T] for T in grid}
+    curves = (_curve("none", plain, chance), _curve("batch", bn, chance))
+    nearest = min(grid, key=lambda T: abs(math.log(T / advice.temperature)))
+    judged = judge(Condition({}, curves, {}), nearest)
+    assert judged is not None
     return Check(
-        rows=tuple(_row(T, runs) for T, runs in results.items()),
+        rows=tuple(_row(T, runs, chance) for T, runs in results.items()),
+        judged=judged,
         advice=advice,
         steps=config.steps or 0,
         epochs=(config.steps or 0) * config.batch_size / len(parts.y),
         seconds=time.perf_counter() - started,
     )
+
+
+def _curve(norm: str, results: Mapping[float | None, Sequence[Result]], chance: float) -> Curve:
+    """The results as a curve; the plain model is the one at T = 1 without a norm."""
+    val, test = np.array([_accuracies(runs, chance) for runs in results.values()]).transpose(
+        1, 2, 0
+    )
+    temperatures = np.array([1.0 if T is None else T for T in results])
+    ran = np.ones(val.shape, dtype=bool)
+    return Curve({"norm": norm}, temperatures, tuple(range(len(val))), val, test, ran)
+
+
+def _accuracies(runs: Sequence[Result], chance: float) -> tuple[list[float], list[float]]:
+    """Validation and test accuracy of each run; one that diverged guesses."""
+    val = [chance if run.val_accuracy is None else run.val_accuracy for run in runs]
+    test = [chance if run.test_accuracy is None else run.test_accuracy for run in runs]
+    return val, test
 
 
 def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
@@ -278,11 +295,11 @@ def _steps(model: nn.Module, parts: Any, config: Config, seconds: float, runs: i
     return min(steps, most)
 
 
-def _row(T: float | None, runs: list[tuple[float, float, bool]]) -> Row:
-    tests = [test for _, test, _ in runs]
-    error = stdev(tests) / math.sqrt(len(tests)) if len(tests) > 1 else None
-    gone = sum(diverged for _, _, diverged in runs)
-    return Row(T, mean(val for val, _, _ in runs), mean(tests), error, len(runs), gone)
+def _row(T: float | None, runs: Sequence[Result], chance: float) -> Row:
+    val, test = _accuracies(runs, chance)
+    error = stdev(test) / math.sqrt(len(test)) if len(test) > 1 else None
+    gone = sum(run.status == "diverged" for run in runs)
+    return Row(T, mean(val), mean(test), error, len(runs), gone)
 
 
 __all__ = ["Check", "Row", "Task", "check"]

@@ -225,8 +225,8 @@ def _check_fields(
                 raise where.error(header, field, str(error), index) from error
             continue
         if field not in _FIELDS:
-            error = unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
-            raise where.error(header, field, str(error), index)
+            strange = unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
+            raise where.error(header, field, str(strange), index)
         if isinstance(value, list) and not lists:
             raise where.error(
                 header,
