@@ -216,8 +216,7 @@ def check(
             )
             found_here.append(trained.result)
     progress(total, total, "")
-    plain, bn = {None: results[None]}, {T: results[T] for T in grid}
-    curves = (_curve("none", plain, chance), _curve("batch", bn, chance))
+    curves = (_curve("none", [None], results, chance), _curve("batch", grid, results, chance))
     nearest = min(grid, key=lambda T: abs(math.log(T / advice.temperature)))
     judged = judge(Condition({}, curves, {}), nearest)
     assert judged is not None
@@ -231,12 +230,15 @@ def check(
     )
 
 
-def _curve(norm: str, results: Mapping[float | None, Sequence[Result]], chance: float) -> Curve:
+def _curve(
+    norm: str,
+    grid: Sequence[float | None],
+    results: Mapping[float | None, Sequence[Result]],
+    chance: float,
+) -> Curve:
     """The results as a curve; the plain model is the one at T = 1 without a norm."""
-    val, test = np.array([_accuracies(runs, chance) for runs in results.values()]).transpose(
-        1, 2, 0
-    )
-    temperatures = np.array([1.0 if T is None else T for T in results])
+    val, test = np.array([_accuracies(results[T], chance) for T in grid]).transpose(1, 2, 0)
+    temperatures = np.array([1.0 if T is None else T for T in grid])
     ran = np.ones(val.shape, dtype=bool)
     return Curve({"norm": norm}, temperatures, tuple(range(len(val))), val, test, ran)
 
