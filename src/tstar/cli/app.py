@@ -108,5 +108,5 @@ def _take_debug(words: list[str]) -> tuple[list[str], bool]:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning as one line; where it arose interests only with ``--debug``."""
+    """A warning as one line; where it arose is shown with ``--debug`` only."""
     say(Failure(" ".join(str(message).split()), kind="warning"))

@@ -18,15 +18,15 @@ from tstar.errors import TstarError
 def check(
     model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
     data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
-    features: Annotated[int | None, typer.Option(help="M, for models whose width is free.")] = None,
+    features: Annotated[int | None, typer.Option(help="M, for models of adjustable width.")] = None,
     temperatures: Annotated[
         str | None, typer.Option(help="Comma-separated; around the formula's T by default.")
     ] = None,
     budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings for each temperature.")] = 2,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
-    optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
-    size: Annotated[int | None, typer.Option(help="Bring images to this many pixels.")] = None,
+    optimizer: Annotated[str, typer.Option(help="Optimizer: sgd, adam or adamw.")] = "sgd",
+    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels.")] = None,
     data_root: DataRoot = None,
     output: Annotated[
         Path | None,

@@ -34,11 +34,13 @@ def compare(
     teacher_features: Annotated[
         int | None, typer.Option(help="M of the teacher of distillation; twice M by default.")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Bring images to so many pixels.")] = None,
-    train_samples: Annotated[int | None, typer.Option(help="Use so many training samples.")] = None,
-    test_samples: Annotated[int | None, typer.Option(help="Use so many test samples.")] = None,
+    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels.")] = None,
+    train_samples: Annotated[
+        int | None, typer.Option(help="Use this many training samples.")
+    ] = None,
+    test_samples: Annotated[int | None, typer.Option(help="Use this many test samples.")] = None,
     lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 0.1,
-    optimizer: Annotated[str, typer.Option(help="sgd, adam or adamw.")] = "sgd",
+    optimizer: Annotated[str, typer.Option(help="Optimizer: sgd, adam or adamw.")] = "sgd",
     batch_size: Annotated[int, typer.Option(help="Samples per step.")] = 128,
     label_smoothing: Annotated[float, typer.Option(help="Label smoothing of every method.")] = 0.0,
     augment: Annotated[
@@ -48,7 +50,7 @@ def compare(
     val_fraction: Annotated[float, typer.Option(help="Share of the training set held out.")] = 0.1,
     baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
     data_root: DataRoot = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, … or auto.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda, … or auto.")] = "cpu",
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Folder for the tables and the reliability diagram."),

@@ -18,7 +18,7 @@ models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
 app.add_typer(data, name="data", rich_help_panel=RESEARCH)
 app.add_typer(models, name="models", rich_help_panel=RESEARCH)
 
-Size = Annotated[int | None, typer.Option(help="Bring images to this many pixels.")]
+Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels.")]
 Download = Annotated[bool, typer.Option("--download", help="Fetch it if it is not on disk.")]
 
 
@@ -101,8 +101,8 @@ def export_data(
     output: Annotated[Path, typer.Argument(help="The .npz file to write.")],
     data_root: DataRoot = None,
     size: Size = None,
-    train: Annotated[int | None, typer.Option(help="Keep so many training samples.")] = None,
-    test: Annotated[int | None, typer.Option(help="Keep so many test samples.")] = None,
+    train: Annotated[int | None, typer.Option(help="Keep this many training samples.")] = None,
+    test: Annotated[int | None, typer.Option(help="Keep this many test samples.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the samples that are kept.")] = 0,
     download: Download = False,
 ) -> None:

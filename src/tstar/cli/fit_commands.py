@@ -18,7 +18,7 @@ from tstar.errors import TstarError, require
 if TYPE_CHECKING:
     import pandas as pd
 
-Metric = Annotated[str, typer.Option(help="val, or test as in the paper.")]
+Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in the paper.")]
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -30,7 +30,7 @@ def fit(
     metric: Metric = "val",
     average: Annotated[str, typer.Option(help="Average over the seeds: mean or median.")] = "mean",
     interpolation: Annotated[
-        str, typer.Option(help="Linear in lnT, or in T as in the paper.")
+        str, typer.Option(help="Between temperatures, linear in lnT, or in T as in the paper.")
     ] = "lnT",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save the coefficients as JSON.")
@@ -111,10 +111,10 @@ def fit(
 @app.command(rich_help_panel=RESEARCH)
 def paper(
     table: Annotated[
-        str | None, typer.Argument(help="Which table; without it, the list of them.")
+        str | None, typer.Argument(help="Name of a table; without it, all are listed.")
     ] = None,
     runs: Annotated[
-        Path | None, typer.Option(help="Your store, for the same table from it.")
+        Path | None, typer.Option(help="Your store, to show the same table from your runs.")
     ] = None,
     metric: Metric = "test",
     analysis: Annotated[

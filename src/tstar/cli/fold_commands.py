@@ -29,7 +29,7 @@ def fold(
         str | None, typer.Option(help="The entry that holds the state dict, if there are several.")
     ] = None,
     allow_bias: Annotated[
-        bool, typer.Option(help="Give an output layer without a bias one (one new key).")
+        bool, typer.Option(help="Add a bias to an output layer that has none (one new key).")
     ] = False,
     eps: Annotated[float, typer.Option(help="ε of the inserted norm, if you changed it.")] = 1e-5,
     force: Annotated[bool, typer.Option(help="Overwrite the output.")] = False,

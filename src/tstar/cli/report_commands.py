@@ -38,7 +38,7 @@ CoefficientFile = Annotated[
 @app.command(rich_help_panel=RESEARCH)
 def report(
     runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path(
         "report"
     ),
     metric: Metric = "test",
@@ -52,7 +52,7 @@ def report(
         bool, typer.Option("--no-fits", help="Leave out the tables of fitted coefficients.")
     ] = False,
     pictures: Annotated[
-        int, typer.Option(min=0, help="At most so many pictures of each figure; 0 for all.")
+        int, typer.Option(min=0, help="At most this many pictures per figure; 0 for all.")
     ] = 4,
     tables: Annotated[bool, typer.Option("--tables", help="Print the tables as well.")] = False,
     where: Where = None,
@@ -99,7 +99,9 @@ def report(
 
 @app.command(rich_help_panel=RESEARCH)
 def figure(
-    name: Annotated[str | None, typer.Argument(help="Which; without it, the list of them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a figure; without it, all are listed.")
+    ] = None,
     runs: Annotated[
         Path | None, typer.Argument(help="A store of runs, for the figures made from runs.")
     ] = None,

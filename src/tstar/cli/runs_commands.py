@@ -36,11 +36,11 @@ _TIMES = ("started", "heartbeat", "finished")
 def list_runs(
     store: StoreArgument = Path("runs.db"),
     status: Annotated[
-        str | None, typer.Option(help="running, done, diverged or failed only.")
+        str | None, typer.Option(help="Only runs in this state: running, done, diverged or failed.")
     ] = None,
     where: Where = None,
     study: OfStudy = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a store, with the reason of each failure.
@@ -112,7 +112,7 @@ def show_run(
 @runs.command("export")
 def export_runs(
     store: StoreArgument,
-    output: Annotated[Path, typer.Argument(help="runs.parquet or runs.csv.")],
+    output: Annotated[Path, typer.Argument(help="The file to write, .parquet or .csv.")],
     where: Where = None,
     study: OfStudy = None,
 ) -> None:

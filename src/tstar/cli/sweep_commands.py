@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 def sweep(
     study: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
     store: Annotated[Path, typer.Option(help="The SQLite file of results.")] = Path("runs.db"),
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where to run: local or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Runs at once; one per GPU or core by default.")
     ] = None,
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …; for the local engine.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="Device of the local engine: auto, cpu, cuda, …")
+    ] = "auto",
     gpus_per_run: Annotated[
         float | None, typer.Option(help="Share of a GPU for each run, such as 0.25.")
     ] = None,
     checkpoint: Annotated[
         float | None,
-        typer.Option(help="Minutes between checkpoints, from which a killed run goes on."),
+        typer.Option(help="Minutes between checkpoints, from which a killed run resumes."),
     ] = None,
     log: Annotated[
         list[str] | None,
@@ -49,7 +51,9 @@ def sweep(
         bool,
         typer.Option("--dry-run", help="Check every part, count and estimate; train nothing."),
     ] = False,
-    max_runs: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many results.")
+    ] = None,
     part: Annotated[
         str | None,
         typer.Option(help="I/N: every N-th run from the I-th on, into a store of its own."),

@@ -17,13 +17,11 @@ from tstar.cli.options import AsJson
 
 def _training(
     csg: Annotated[
-        float | None, typer.Option(help="Difficulty of the data set, as tstar csg says.")
+        float | None, typer.Option(help="Difficulty of the data set, as measured by tstar csg.")
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(
-            help="Coefficients of the paper: base, csg, cn or csgcn. Default: by evidence."
-        ),
+        typer.Option(help="The paper's base, csg, cn or csgcn; chosen by evidence by default."),
     ] = None,
     coefficients: Annotated[
         Path | None, typer.Option(help="JSON file with coefficients of your own.")
@@ -50,7 +48,9 @@ def _training(
         str | None, typer.Option(help="Learning-rate schedule: cosine, linear or constant.")
     ] = None,
     label_smoothing: Annotated[float, typer.Option(help="Label smoothing of the loss.")] = 0.0,
-    scenario: Annotated[str | None, typer.Option(help="scratch or finetune.")] = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="How you train: scratch or finetune.")
+    ] = None,
 ) -> None:
     """The options that both commands share, in the keywords of ``tstar.temperature``."""
 
@@ -87,7 +87,7 @@ def temperature(
 @_with_training
 def recommend(
     model: Annotated[
-        str, typer.Option(help="resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
+        str, typer.Option(help="Model: resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
     ],
     data: Annotated[
         str | None, typer.Option(help="Image folder, .npz file, or name of a data set.")

@@ -78,7 +78,7 @@ class Curve:
         return int(self.ran.sum())
 
     def values(self, on: Metric = "test") -> Array:
-        """The accuracies (S, G), which must be there for every run."""
+        """The accuracies (S, G), which must be there forevery run."""
         if on not in ("val", "test"):
             raise unknown("metric", on, ("val", "test"))
         found = self.val if on == "val" else self.test
@@ -302,7 +302,7 @@ def without(facts: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
 
 
 def listed(found: Sequence[Curve], limit: int = 8) -> str:
-    """Curves for a message, one a line."""
+    """Curves for a message, one per line."""
     more = [f"  … and {len(found) - limit} more"] if len(found) > limit else []
     return "\n".join([f"  {curve}" for curve in found[:limit]] + more)
 

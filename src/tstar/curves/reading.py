@@ -144,7 +144,7 @@ def _planned_lengths(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _planned(spec: Any) -> tuple[str, Any]:
-    """The length that a run was planned for, from its stored description: steps overrule epochs."""
+    """The length that a run was planned for, from its stored description: steps override epochs."""
     try:
         described = json.loads(spec)
         name = "steps" if described.get("steps") is not None else "epochs"

@@ -48,7 +48,7 @@ def parsing(path: os.PathLike[str] | str, must: str) -> Iterator[None]:
 
 
 def open_image(path: Path) -> Any:
-    """A decoded PIL image, from a regular file of bearable size."""
+    """A decoded PIL image, from a regular file of reasonable size."""
     pil = require("PIL.Image", "vision")
     if not path.is_file():  # a pipe would block
         raise TstarError(f"{path} must be a readable image, but is no regular file.")

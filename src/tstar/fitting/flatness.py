@@ -59,7 +59,7 @@ class Flat:
 def flat_directions(
     problem: Problem, theta: Array, bounds: Array, tolerance: float = TOLERANCE
 ) -> tuple[Flat, ...]:
-    """One line a coefficient, flattest first: the right singular vectors of the design matrix.
+    """One line per coefficient, flattest first: the right singular vectors of the design matrix.
 
     The loss is piecewise linear, so it has no Hessian to take eigenvectors of; but θ acts through
     T = Xθ alone, and the singular vectors of X order the directions by how much they move T.

@@ -55,7 +55,7 @@ def fit_temperature(
 
     CE is convex in 1/T, hence has one valley in ln(1/T), which a bounded scalar search finds
     (scipy's ``minimize_scalar``). T = 1 is kept where the search finds nothing better, so the NLL
-    never gets worse. Where every sample is classified correctly the NLL falls for ever as T → 0, so
+    never gets worse. Where every sample is classified correctly the NLL falls forever as T → 0, so
     that T is as low as the bound, or rounding, lets it be: ``at_bound`` says so.
 
     Args:

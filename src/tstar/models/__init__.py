@@ -3,7 +3,7 @@
 ===========================  ======================================================================
 name                         network
 ===========================  ======================================================================
-``resnet10``                 3×3 stem, one basic block a stage, [64, 128, 256, 512]·M/512 channels
+``resnet10``                 3×3 stem, one basic block per stage, [64, 128, 256, 512]·M/512 channels
 ``vgg9``                     the eight convolutions of VGG configuration A, each with BN and ReLU
 ``pyramidnet10``             four basic blocks, channels growing additively to M
 ``…-1d``                     the same for signals (N×C×L)

@@ -145,7 +145,7 @@ _FIGURES = (
     Plot(
         "rules",
         "Every closed-form rule on one axis",
-        "T against M for every rule that needs no training, both axes logarithmic. A cosine scale s counts as "
+        "T against M forevery rule that needs no training, both axes logarithmic. A cosine scale s counts as "
         "T = r·sqrt(M)/s with r = 1/sqrt(3), the row norm at default initialization; µP's base width is 64. "
         "Circles are the best T seen in the runs.",
         closed_forms.closed_forms_data,
@@ -175,7 +175,7 @@ _FIGURES = (
         "cross-entropy",
         "Cross-entropy against the logit",
         "The loss of one sample as its true class's logit grows and the others stay at 0. Without label "
-        "smoothing it falls for ever, more slowly at a high T; with it there is a best logit, "
+        "smoothing it falls forever, more slowly at a high T; with it there is a best logit, "
         "T·ln(1 + K(1 − ε)/ε), which T only rescales.",
         lambda records: cross_entropy.cross_entropy_data(),
         cross_entropy.draw_cross_entropy,

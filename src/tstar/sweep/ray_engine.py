@@ -174,7 +174,7 @@ def _reachable(address: str) -> bool:
 
 
 def _in_time(work: Callable[[], Any], seconds: float) -> Any:
-    """What ``work`` returns, or a TimeoutError: some of Ray's calls wait for a dead cluster for ever."""
+    """What ``work`` returns, or a TimeoutError: some of Ray's calls wait for a dead cluster forever."""
     result: list[Any] = []
     errors: list[BaseException] = []
 

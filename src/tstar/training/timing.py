@@ -19,7 +19,7 @@ FORWARD = 1 / 3
 
 
 def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3) -> float:
-    """Seconds a step, after one of warming up. The model and the random generators stay as they are."""
+    """Seconds per step, after one to warm up. The model and the random generators stay as they are."""
     generator = torch.Generator().manual_seed(0)
     rows = (torch.arange(config.batch_size) % len(parts.y)).to(parts.y.device)
     started = 0.0

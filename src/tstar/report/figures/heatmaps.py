@@ -38,7 +38,7 @@ class Heatmaps(NamedTuple):
 
 
 def heatmaps_data(records: Records, norm: str) -> Heatmaps:
-    """One panel an environment with this norm."""
+    """One panel per environment with this norm."""
     found = records.environments(norm)
     if not found:
         raise TstarError(
