@@ -1,8 +1,10 @@
 """Names from files and users are shown, never obeyed."""
 
+import re
+
 import pytest
 
-from tstar.text import printable
+from tstar.text import DISARMED, disarmed, printable
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,12 @@ def test_letters_of_every_script_stay_as_they_are():
 
 def test_texts_of_several_lines_keep_them():
     assert printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "'="])
+def test_no_cell_is_a_formula_and_reading_gives_the_text_back(start):
+    text = f"{start}cmd()"
+    assert disarmed(text) == f"'{text}"
+    assert re.sub(DISARMED, "", disarmed(text)) == text
+    assert disarmed("cmd = 1") == "cmd = 1"
+    assert disarmed(-1.5) == -1.5

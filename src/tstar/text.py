@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Control and format characters (bidirectional marks among them), surrogates, line and paragraph separators.
@@ -22,3 +23,13 @@ def printable(text: object, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in str(text)
     )
+
+
+# A spreadsheet takes a cell that starts so for a formula: an apostrophe goes before it, and off again on reading.
+_FORMULA = re.compile(r"^(?='*[=+\-@\t\r])")
+DISARMED = r"^'(?='*[=+\-@\t\r])"
+
+
+def disarmed(cell: object) -> object:
+    """A cell of a CSV file that no spreadsheet takes for a formula."""
+    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell

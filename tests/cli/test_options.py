@@ -1,19 +1,23 @@
-"""Options that several commands share."""
+"""Options that several commands share mean the same in each."""
 
-import pytest
+from typer.main import get_command
 
-from tests.planted import frame
-from tstar.cli.options import chosen
-from tstar.errors import TstarError
+from tstar.cli import app as program
 
 
-def test_runs_are_read_only_where_some_are_chosen(tmp_path):
-    path = tmp_path / "runs.csv"
-    assert chosen(path, None, None) == path  # not even opened
-    runs = frame(lambda dataset, M: 2.0)
-    runs.to_csv(path, index=False)
-    found = chosen(path, "dataset == 'a' and temperature > 10", None)
-    assert set(found["dataset"]) == {"a"}
-    assert len(found) == len(runs.query("dataset == 'a' and temperature > 10"))
-    with pytest.raises(TstarError, match=r"No runs of .*runs\.csv' were chosen"):
-        chosen(path, "dataset == 'c'", None)
+def options(*words):
+    program._load_commands()
+    command = get_command(program.app)
+    for word in words:
+        command = command.commands[word]
+    return {name: option for option in command.params for name in getattr(option, "opts", ())}
+
+
+def test_shared_options_are_those_of_every_command():
+    for name in ("--where", "--study"):
+        texts = {options(*words)[name].help for words in (("runs", "ls"), ("fit",), ("report",))}
+        assert len(texts) == 1
+    for words in (("csg",), ("recommend",), ("sweep",), ("runs", "show"), ("fit",), ("demo",)):
+        assert options(*words)["--json"].is_flag
+    for words in (("sweep",), ("check",), ("compare",), ("data", "ls")):
+        assert "TSTAR_DATA" in options(*words)["--data-root"].help

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Where, chosen
+from tstar.cli.options import AsJson, OfStudy, Where
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def fit(
             "One of --per-environment, --cross-validate, --alternatives and -o must be chosen at a time; "
             "leave the others out."
         )
-    source = chosen(runs, where, study)
+    source = _source(runs, where, study)
     with Console(stderr=True).status("fitting…"):
         if per_environment:
             table = fitting.per_environment(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def paper(
             listing.add_row(f"[bold]{name}[/]", caption)
         Console().print(listing)
         return
-    source = None if runs is None else chosen(runs, where, study)
+    source = None if runs is None else _source(runs, where, study)
     if as_json:
         from tstar.paper.own_runs import yours
 
@@ -165,6 +165,13 @@ def paper(
     if table == "transformers":
         for text in data.table("footnotes")["text"]:
             console.print(f"csgcn: {text}", highlight=False)
+
+
+def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | Path:
+    """The store itself, which a fit then names, or the runs of it that were asked for."""
+    from tstar.curves import read
+
+    return runs if where is study is None else read(runs, where, study)
 
 
 def _wide_console() -> Console:

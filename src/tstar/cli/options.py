@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from tstar.errors import TstarError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataRoot = Annotated[
@@ -25,15 +20,3 @@ OfStudy = Annotated[str | None, typer.Option("--study", help="Runs that this stu
 OldOut = Annotated[Path | None, typer.Option("--out", hidden=True)]
 OldPlot = Annotated[Path | None, typer.Option("--plot", hidden=True)]
 OldFigure = Annotated[Path | None, typer.Option("--figure", hidden=True)]
-
-
-def chosen(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | Path:
-    """The store itself, or the runs of it that were asked for."""
-    if where is None and study is None:
-        return runs
-    from tstar.sweep.transfer import load_runs
-
-    found = load_runs(runs, where=where, study=study)
-    if found.empty:
-        raise TstarError(f"No runs of {str(runs)!r} were chosen; see tstar runs ls {runs}.")
-    return found

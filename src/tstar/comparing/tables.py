@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tstar.comparing.reliability import draw_reliability, reliability_data, reliability_records
 from tstar.comparing.statistics import Paired, Row, Run
-from tstar.report.tables.markup import neutral
+from tstar.text import disarmed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -133,7 +133,7 @@ def _csv(records: Sequence[dict[str, object]], leave: Sequence[str] = ()) -> str
         names = [name for name in records[0] if name not in leave]
         writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({k: neutral(v) for k, v in record.items()} for record in records)
+        writer.writerows({k: disarmed(v) for k, v in record.items()} for record in records)
     return text.getvalue()
 
 

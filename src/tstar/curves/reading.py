@@ -37,10 +37,11 @@ _LENGTHS = ("epochs", "steps")
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
 
 
-def read(runs: Any) -> Any:
+def read(runs: Any, where: str | None = None, study: str | None = None) -> Any:
     """The runs as a data frame: one as given, or from a store (``.db``) or its export (``.parquet``, ``.csv``).
 
-    A list of conditions stays as it is: what was read once need not be read again.
+    Of a store, ``where`` and ``study`` choose (:func:`tstar.sweep.select.selector`). A list of conditions stays as
+    it is: what was read once need not be read again.
     """
     pd = require("pandas", "fit")
     if isinstance(runs, pd.DataFrame):
@@ -60,7 +61,10 @@ def read(runs: Any) -> Any:
         )
     from tstar.sweep.transfer import load_runs
 
-    return load_runs(path)
+    found = load_runs(path, where=where, study=study)
+    if found.empty and not where is study is None:
+        raise TstarError(f"No runs of {str(path)!r} were chosen; see tstar runs ls {path}.")
+    return found
 
 
 def results(runs: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tstar import own
 from tstar.errors import TstarError
-from tstar.methods.interface import Facts, Method, Recipe
+from tstar.methods.interface import Facts, Recipe
 from tstar.numbers import share
 from tstar.surgery.finding import find_head, resolve_head
 from tstar.surgery.head import Norm
@@ -135,5 +135,5 @@ def flag(name: str, value: bool) -> bool:
     return value
 
 
-def missing(method: Method, fact: str, what_to_do: str) -> TstarError:
-    return TstarError(f"Method {method.name!r} needs {fact}; {what_to_do}")
+def missing(method: str, fact: str, what_to_do: str) -> TstarError:
+    return TstarError(f"Method {method!r} needs {fact}; {what_to_do}")

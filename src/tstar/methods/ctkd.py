@@ -9,10 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tstar.methods.common import Plain, cross_entropy, plain_copy
-from tstar.methods.distilling import Teacher, divergence
+from tstar.methods.distilling import Distillation, divergence
 from tstar.methods.interface import Facts, Recipe
-from tstar.numbers import positive
 
 
 def reversal(epoch: int, until: int = 10) -> float:
@@ -47,7 +45,7 @@ class AdversarialTemperature(nn.Module):
 
 
 @dataclass(frozen=True)
-class CTKD(Plain):
+class CTKD(Distillation):
     r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)), τ = 1 + 20·sigmoid(u).
 
     The student descends L; u receives ∂L/∂u·λ(e), and since λ goes from 0 to −1 it climbs L, which
@@ -57,24 +55,12 @@ class CTKD(Plain):
     temperature (S); u₀ = 1, 0.1 and 0.9, ten epochs for λ (S).
     """
 
-    ce_weight: float = 0.1
-    kd_weight: float = 0.9
     name = "ctkd"
-    needs = frozenset({"teacher"})
-
-    def __post_init__(self) -> None:
-        for field in ("ce_weight", "kd_weight"):
-            positive(field, getattr(self, field))
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
-        teacher, hard = Teacher(self, facts), cross_entropy(facts)
-        recipe = plain_copy(model, facts)
-        parameter = next(recipe.model.parameters())
+        parameter = next(model.parameters())
         tau = AdversarialTemperature().to(device=parameter.device, dtype=parameter.dtype)
-
-        def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-            soft = divergence(logits, teacher(inputs), tau())
-            return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * soft
+        recipe = self.distilled(model, facts, lambda z_s, z_t: divergence(z_s, z_t, tau()))
 
         def on_epoch(epoch: int, epochs: int) -> float:
             tau.factor = reversal(epoch)
@@ -83,6 +69,6 @@ class CTKD(Plain):
         def report() -> dict[str, float]:
             return {"tau": tau().item()}
 
-        recipe.loss, recipe.on_epoch, recipe.report = loss, on_epoch, report
+        recipe.on_epoch, recipe.report = on_epoch, report
         recipe.extra = nn.ModuleList([tau])
         return recipe

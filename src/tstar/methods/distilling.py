@@ -1,16 +1,19 @@
-"""What the distillation methods share: the divergence, and a frozen teacher."""
+"""What the distillation methods share: the divergence, a frozen teacher, and the two parts of the loss."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.methods.common import missing
-from tstar.methods.interface import Facts, Method
+from tstar.methods.common import Loss, Plain, cross_entropy, missing, plain_copy
+from tstar.methods.interface import Facts, Recipe
+from tstar.numbers import positive
 from tstar.surgery.finding import find_head
 
 
@@ -40,7 +43,7 @@ def divergence(
 class Teacher:
     """A frozen copy of the teacher, in eval mode whatever the original's, on the batch's device."""
 
-    def __init__(self, method: Method, facts: Facts) -> None:
+    def __init__(self, method: str, facts: Facts) -> None:
         if facts.teacher is None:
             raise missing(
                 method, "a teacher", "pass a trained model with the same classes as Facts.teacher."
@@ -60,3 +63,36 @@ class Teacher:
     def __call__(self, inputs: Tensor) -> Tensor:
         logits: Tensor = self._model.to(inputs.device)(inputs)
         return logits
+
+
+@dataclass(frozen=True)
+class Distillation(Plain):
+    """L = w_ce·CE(z_s, y) + w_kd·soft(z_s, z_t); the methods say what ``soft`` is, and their own weights."""
+
+    ce_weight: float = 0.1
+    kd_weight: float = 0.9
+    name = "distillation"
+    needs = frozenset({"teacher"})
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            positive(field.name, getattr(self, field.name))
+
+    def loss(self, facts: Facts, soft: Callable[[Tensor, Tensor], Tensor]) -> Loss:
+        """The loss, with a teacher of its own."""
+        teacher, hard = Teacher(self.name, facts), cross_entropy(facts)
+
+        def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
+            softened = soft(logits, teacher(inputs))
+            return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * softened
+
+        return loss
+
+    def distilled(
+        self, model: nn.Module, facts: Facts, soft: Callable[[Tensor, Tensor], Tensor]
+    ) -> Recipe:
+        """A copy of the model with that loss."""
+        loss = self.loss(facts, soft)
+        recipe = plain_copy(model, facts)
+        recipe.loss = loss
+        return recipe

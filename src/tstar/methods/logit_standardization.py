@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from tstar.methods.common import Plain, cross_entropy, plain_copy
-from tstar.methods.distilling import Teacher, divergence
+from tstar.methods.distilling import Distillation, divergence
 from tstar.methods.interface import Facts, Recipe
-from tstar.numbers import positive
 
 
 def standardize(logits: Tensor) -> Tensor:
@@ -19,7 +17,7 @@ def standardize(logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LogitStandardization(Plain):
+class LogitStandardization(Distillation):
     r"""L = w_ce·CE(z_s, y) + w_kd·τ²·KL(softmax(Z(z_t)/τ) ‖ softmax(Z(z_s)/τ)).
 
     Z standardizes a sample's logits, for teacher and student, which makes each sample's own spread
@@ -28,23 +26,12 @@ class LogitStandardization(Plain):
     Reference: Sun et al. 2024, "Logit Standardization in Knowledge Distillation"; τ = 2, 0.1 and 9 (S).
     """
 
-    tau: float = 2.0
-    ce_weight: float = 0.1
     kd_weight: float = 9.0
+    tau: float = 2.0
     name = "logit-standardization"
-    needs = frozenset({"teacher"})
-
-    def __post_init__(self) -> None:
-        for field in ("tau", "ce_weight", "kd_weight"):
-            positive(field, getattr(self, field))
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
-        teacher, hard = Teacher(self, facts), cross_entropy(facts)
+        def soft(z_s: Tensor, z_t: Tensor) -> Tensor:
+            return divergence(standardize(z_s), standardize(z_t), self.tau)
 
-        def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-            soft = divergence(standardize(logits), standardize(teacher(inputs)), self.tau)
-            return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * soft
-
-        recipe = plain_copy(model, facts)
-        recipe.loss = loss
-        return recipe
+        return self.distilled(model, facts, soft)

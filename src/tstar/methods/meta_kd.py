@@ -8,10 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.methods.common import Loss, Plain, cross_entropy, missing, plain_copy
-from tstar.methods.distilling import Teacher, divergence
+from tstar.methods.common import Loss, missing, plain_copy
+from tstar.methods.distilling import Distillation, divergence
 from tstar.methods.interface import Facts, Recipe
-from tstar.numbers import positive
 
 LOWEST, HIGHEST = 1.0, 20.0
 
@@ -50,7 +49,7 @@ def lookahead_loss(
 
 
 @dataclass(frozen=True)
-class MetaKD(Plain):
+class MetaKD(Distillation):
     r"""L_train = w_ce·CE(z_s, y) + w_kd·τ_s·τ_t·KL(softmax(z_t/τ_t) ‖ softmax(z_s/τ_s)),
 
     with θ' = θ − η∇_θ L_train(θ, τ) and τ ← clip(τ − η_τ·∇_τ L_val(θ'(τ)), 1, 20) before each step.
@@ -65,30 +64,26 @@ class MetaKD(Plain):
 
     tau: float = 4.0
     tau_lr: float = 10.0
-    ce_weight: float = 0.1
-    kd_weight: float = 0.9
     name = "meta-kd"
     needs = frozenset({"teacher", "validation"})
 
-    def __post_init__(self) -> None:
-        for field in ("tau", "tau_lr", "ce_weight", "kd_weight"):
-            positive(field, getattr(self, field))
-
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
-        teacher, hard = Teacher(self, facts), cross_entropy(facts)
         if facts.validation is None or len(facts.validation[1]) == 0:
             raise missing(
-                self, "validation data", "hold out a part of the training set (val_fraction > 0)."
+                self.name,
+                "validation data",
+                "hold out a part of the training set (val_fraction > 0).",
             )
         held_out = facts.validation
         start = torch.full((2,), min(max(self.tau, LOWEST), HIGHEST))
         taus = nn.Parameter(start)  # (τ_s, τ_t): trained here, not by the optimizer
         seen = 0
 
-        def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-            tau_s, tau_t = taus.to(logits.device, logits.dtype)
-            soft = divergence(logits, teacher(inputs), tau_s, tau_t)
-            return self.ce_weight * hard(logits, targets, inputs) + self.kd_weight * soft
+        def soft(z_s: Tensor, z_t: Tensor) -> Tensor:
+            tau_s, tau_t = taus.to(z_s.device, z_s.dtype)
+            return divergence(z_s, z_t, tau_s, tau_t)
+
+        loss = self.loss(facts, soft)
 
         def on_batch(model: nn.Module, inputs: Tensor, targets: Tensor, lr: float) -> None:
             nonlocal seen

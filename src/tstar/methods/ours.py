@@ -55,7 +55,7 @@ class Ours(Plain):
         """T* for these facts."""
         if "csg" in self.variant and facts.csg is None:
             raise missing(
-                self, "csg", "pass csg=… (see tstar.csg), or take 'ours-cn' or 'ours-base'."
+                self.name, "csg", "pass csg=… (see tstar.csg), or take 'ours-cn' or 'ours-base'."
             )
         return temperature(facts.num_features, facts.num_classes, facts.csg, variant=self.variant)
 

@@ -198,7 +198,7 @@ def load(
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
     file = Path(path)
-    frame = ordinary(read(file) if where is study is None else _chosen(file, where, study))
+    frame = ordinary(read(file, where, study))
     if "status" in frame.columns:
         frame = frame[frame["status"] != "running"].reset_index(drop=True)
     if frame.empty:
@@ -234,15 +234,6 @@ def load(
         sweeps,
         every,
     )
-
-
-def _chosen(file: Path, where: str | None, study: str | None) -> pd.DataFrame:
-    from tstar.sweep.transfer import load_runs
-
-    found: pd.DataFrame = load_runs(file, where=where, study=study)
-    if found.empty:
-        raise TstarError(f"No runs of {str(file)!r} were chosen; see tstar runs ls {file}.")
-    return found
 
 
 def _check_scenarios(frame: pd.DataFrame, path: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from tstar.errors import TstarError, require
 from tstar.sweep.columns import COLUMNS, FINAL
 from tstar.sweep.select import selector
 from tstar.sweep.store import Store
+from tstar.text import DISARMED, disarmed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
         ) from error
     for name in table.columns:
         if name in COLUMNS and COLUMNS[name].startswith("TEXT"):
-            table[name] = table[name].str.replace(_DISARMED, "", regex=True)
+            table[name] = table[name].str.replace(DISARMED, "", regex=True)
     return table
 
 
@@ -89,11 +89,6 @@ def export(
     return count
 
 
-# A spreadsheet takes a cell that starts so for a formula: an apostrophe goes before it, and off again on reading.
-_FORMULA = re.compile(r"^(?='*[=+\-@\t\r])")
-_DISARMED = r"^'(?='*[=+\-@\t\r])"
-
-
 def _write_csv(store: Store, path: Path, chosen: Callable[[Mapping[str, Any]], bool]) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -104,11 +99,6 @@ def _write_csv(store: Store, path: Path, chosen: Callable[[Mapping[str, Any]], b
                 writer.writerow([disarmed(row[name]) for name in EXPORTED])
                 count += 1
     return count
-
-
-def disarmed(cell: object) -> object:
-    """A cell of a CSV file that no spreadsheet takes for a formula."""
-    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell
 
 
 def _dtypes() -> dict[str, str]:

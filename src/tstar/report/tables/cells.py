@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tstar.paper.catalogue import expected_marks
 from tstar.report.records import people
 
 
@@ -69,7 +70,4 @@ def ranked(values: Sequence[float | None], digits: int = 2) -> list[str]:
 
     Values are compared as printed, as the paper does.
     """
-    shown = [None if v is None or math.isnan(v) else round(v, digits) for v in values]
-    order = sorted({v for v in shown if v is not None}, reverse=True)[:2]
-    names = dict(zip(order, ("best", "second"), strict=False))
-    return ["" if v is None else names.get(v, "") for v in shown]
+    return expected_marks([math.nan if v is None else round(v, digits) for v in values])

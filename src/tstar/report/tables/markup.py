@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tstar.report.tables.cells import Cell, Table
-from tstar.text import printable
+from tstar.text import disarmed, printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -124,19 +124,12 @@ def to_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     blocks = any(block.heading for block in table.blocks)
-    writer.writerow(map(neutral, [*(["block"] if blocks else []), *table.columns]))
+    writer.writerow(map(disarmed, [*(["block"] if blocks else []), *table.columns]))
     for block in table.blocks:
         for row in block.rows:
             values = [cell.text if cell.value is None else cell.value for cell in row]
-            writer.writerow(map(neutral, [*([block.heading] if blocks else []), *values]))
+            writer.writerow(map(disarmed, [*([block.heading] if blocks else []), *values]))
     return text.getvalue()
-
-
-def neutral(value: object) -> object:
-    """A text that a spreadsheet would take for a formula, marked as text."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
 
 
 def to_rich(table: Table) -> RichTable:
