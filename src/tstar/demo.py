@@ -73,7 +73,7 @@ class Demo:
 
 @cache
 def hard_digits() -> DataSet:
-    """Digits with few training images, noisy pixels and wrong labels; seeded, the same forevery run."""
+    """Digits with few training images, noisy pixels and wrong labels; seeded, the same for every run."""
     import torch
 
     from tstar.data import load

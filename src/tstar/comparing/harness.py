@@ -96,7 +96,7 @@ def compare_methods(
 ) -> Comparison:
     """Train every method on every seed.
 
-    Runs are paired by seed: the same held-out part, initial weights and order of batches forevery
+    Runs are paired by seed: the same held-out part, initial weights and order of batches for every
     method. Validation data chooses (temperature check, temperature scaling, meta-kd), test data
     scores, at the last epoch. A run that diverges or cannot be done is recorded with its reason.
 

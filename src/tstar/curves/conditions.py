@@ -78,7 +78,7 @@ class Curve:
         return int(self.ran.sum())
 
     def values(self, on: Metric = "test") -> Array:
-        """The accuracies (S, G), which must be there forevery run."""
+        """The accuracies (S, G), which must be there for every run."""
         if on not in ("val", "test"):
             raise unknown("metric", on, ("val", "test"))
         found = self.val if on == "val" else self.test

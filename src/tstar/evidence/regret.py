@@ -139,7 +139,7 @@ def compare(table: pd.DataFrame, over: str = "gain_bn", seed: int = 0) -> pd.Dat
     """One row per rule: mean regret, the share of the oracle's gain over a baseline, wins, ties, losses.
 
     ``over`` is ``"gain"`` (over plain) or ``"gain_bn"`` (over BN, T = 1); conditions without that baseline are
-    left out forevery rule alike. Intervals are 95 % bootstrap percentiles over data sets, then over the
+    left out for every rule alike. Intervals are 95 % bootstrap percentiles over data sets, then over the
     conditions of each: data sets are what a new user brings. ``worst`` is the largest loss in points.
     """
     if over not in ("gain", "gain_bn"):

@@ -325,7 +325,7 @@ def model_name(name: str) -> str:
     return _model_names().get(name.rpartition("/")[2], name)
 
 
-@cache  # asked forevery condition of a store
+@cache  # asked for every condition of a store
 def _model_names() -> dict[str, str]:
     widths = table("widths")
     return {

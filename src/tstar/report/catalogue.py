@@ -145,7 +145,7 @@ _FIGURES = (
     Plot(
         "rules",
         "Every closed-form rule on one axis",
-        "T against M forevery rule that needs no training, both axes logarithmic. A cosine scale s counts as "
+        "T against M for every rule that needs no training, both axes logarithmic. A cosine scale s counts as "
         "T = r·sqrt(M)/s with r = 1/sqrt(3), the row norm at default initialization; µP's base width is 64. "
         "Circles are the best T seen in the runs.",
         closed_forms.closed_forms_data,

@@ -168,7 +168,7 @@ class Records:
         return tuple(sorted(found, key=lambda e: e.title))
 
     def pairs(self) -> tuple[tuple[Sweep, Sweep], ...]:
-        """(without BN, with BN) forevery condition that was swept both ways."""
+        """(without BN, with BN) for every condition that was swept both ways."""
         plain = {without(sweep, "norm"): sweep for sweep in self.with_norm("none", 1)}
         return tuple(
             (plain[without(sweep, "norm")], sweep)

@@ -71,7 +71,7 @@ def write_report(
         metric, variant, coefficients, where, study: as for :func:`tstar.report.records.load`.
         formats: of the figures in the folder, any of svg, pdf, png; the last two take most of the time.
         fits: whether to fit coefficients for the paper's three tables of them, which takes a while.
-        pictures: how many of one figure, which has a picture forevery dozen conditions or so; 0: all,
+        pictures: how many of one figure, which has a picture for every dozen conditions or so; 0: all,
             which takes seconds for each. ``tstar figure`` draws all of one figure.
         title: of the page. command: what is said to rebuild it.
         progress: called with what is done, of how many, and what is next.

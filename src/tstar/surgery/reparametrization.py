@@ -93,7 +93,7 @@ def param_groups(
     training) or ``rescale=True`` (a new head on a trained norm). The model's forward pass, its state dict and its
     logits at deployment are those of the plain architecture.
 
-    Equal to rounding forevery learning-rate schedule that multiplies (cosine to zero, steps, warm-up). Not for
+    Equal to rounding for every learning-rate schedule that multiplies (cosine to zero, steps, warm-up). Not for
     schedules that set a rate for all groups alike, nor with clipping by the global gradient norm, which sees
     other norms. It replaces the division only: T* presupposes a batch norm just before the output layer, so a
     model without one gives a warning.

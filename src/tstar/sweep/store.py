@@ -178,7 +178,7 @@ class Store:
         return now - seen[2] < self.lease
 
     def beat(self) -> None:
-        """Say that we are alive, forevery run that we hold."""
+        """Say that we are alive, for every run that we hold."""
         self.check_file()
         with self._explained():
             # About the time, for readers; what counts is that it changes, whatever the clock does.

@@ -64,7 +64,7 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
     figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
     for axes, panel in zip(every, data.panels, strict=True):
         temperature_axis(axes, panel.temperatures)
-        # Two collections per panel: a box of its own forevery T takes most of the drawing.
+        # Two collections per panel: a box of its own for every T takes most of the drawing.
         T, boxes = panel.temperatures, panel.boxes
         for low, high, wide, color in (
             ([b.low for b in boxes], [b.high for b in boxes], 0.8, INK),

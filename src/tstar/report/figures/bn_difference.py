@@ -22,7 +22,7 @@ class Difference(NamedTuple):
 
 
 class DifferencePanel(NamedTuple):
-    """One environment: a difference at T = 1 and one at each side's own best T, forevery M."""
+    """One environment: a difference at T = 1 and one at each side's own best T, for every M."""
 
     title: str
     num_features: tuple[int, ...]

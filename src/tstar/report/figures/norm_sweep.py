@@ -1,4 +1,4 @@
-"""Accuracy against T with and without BN in one panel: the paper's look at ISIC, forevery condition."""
+"""Accuracy against T with and without BN in one panel: the paper's look at ISIC, for every condition."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 // Names come from data: they reach the page as text nodes only, never as markup.
 
 // -- sorting the tables of the page ---------------------------------------------------------------
-// Made once: localeCompare with options makes one forevery comparison, seconds for 30,000 names.
+// Made once: localeCompare with options makes one for every comparison, seconds for 30,000 names.
 const collator = new Intl.Collator("en", {numeric: true});
 function compare(a, b) {
   // Missing values last, numbers by size, texts by the alphabet with numbers in them by size.
