@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tstar.report.catalogue import get_figure
-from tstar.report.page.build import Drawn, build_page
 from tstar.report.page.payload import packed
 from tstar.report.records import load
-from tstar.report.style import inline_svg, svg_text
-from tstar.report.tables.own import conditions_table
+from tstar.report.write import write_report
 
 pytestmark = pytest.mark.browser
 CHROMIUM = next(
@@ -36,20 +33,9 @@ def browser():
 
 @pytest.fixture(scope="module")
 def page_file(store, tmp_path_factory):
-    records = load(store)
-    plot = get_figure("recommended")
-    text = build_page(
-        records,
-        title="<script>alert(1)</script>",
-        command="tstar report runs.db",
-        headline=None,
-        figures=[Drawn(plot, (inline_svg(svg_text(plot.draw(plot.data(records))), plot.title),))],
-        tables=[conditions_table(records)],
-        missing=[],
-    )
-    path = tmp_path_factory.mktemp("browser") / "index.html"
-    path.write_text(text, encoding="utf-8")
-    return path
+    """A whole report: every figure and table that a store of runs gives, but no fits, which take long."""
+    folder = tmp_path_factory.mktemp("browser")
+    return write_report(store, folder, title="<script>alert(1)</script>", fits=False).page
 
 
 def opened(browser, path, problems, **options):
@@ -64,27 +50,6 @@ def opened(browser, path, problems, **options):
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
     return page
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_opens_without_errors_and_fits(browser, page_file, scheme, width, tmp_path):
-    problems = []
-    page = opened(
-        browser, page_file, problems, color_scheme=scheme, viewport={"width": width, "height": 800}
-    )
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    ground, text = (
-        sum(map(int, page.evaluate(f"getComputedStyle(document.body).{name}")[4:-1].split(",")))
-        for name in ("backgroundColor", "color")
-    )
-    assert (ground > text) == (scheme == "light")
-    # To be looked at by a person: TSTAR_SCREENSHOTS names a folder to keep them in.
-    folder = Path(os.environ.get("TSTAR_SCREENSHOTS", tmp_path))
-    picture = page.screenshot(path=folder / f"report-{scheme}-{width}.png", full_page=True)
-    assert len(picture) > 20_000
-    assert problems == []
-    page.context.close()
 
 
 def test_runs_are_sorted_filtered_and_shown(browser, page_file, store):
@@ -171,30 +136,68 @@ def test_only_the_rows_in_sight_exist_however_many_there_are(browser, page_file,
     page.context.close()
 
 
+# Texts of a picture that stick out of it, and the least height of a letter on the screen.
+PICTURES = """() => {
+  const clipped = [], sizes = [];
+  for (const svg of document.querySelectorAll('.picture svg')) {
+    const outer = svg.getBoundingClientRect(), scale = outer.width / svg.viewBox.baseVal.width;
+    for (const text of svg.querySelectorAll('text')) {
+      const box = text.getBoundingClientRect();
+      if (!box.width) continue;
+      sizes.push(scale * parseFloat(getComputedStyle(text).fontSize));
+      if (box.left < outer.left - 1 || box.right > outer.right + 1 || box.top < outer.top - 1 || box.bottom > outer.bottom + 1)
+        clipped.push(text.textContent);
+    }
+  }
+  return {clipped, smallest: Math.min(...sizes), texts: sizes.length};
+}"""
+# How many panels stand side by side, of how many, in each picture.
+COLUMNS = """() => [...document.querySelectorAll('.panels')].map((panels) => [
+  new Set([...panels.children].map((svg) => Math.round(svg.getBoundingClientRect().left))).size, panels.children.length])"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
-def test_nothing_overflows_and_no_text_is_clipped(browser, page_file, width, scheme):
+def test_nothing_overflows_and_no_text_is_clipped(browser, page_file, width, scheme, tmp_path):
     problems = []
     page = opened(
         browser, page_file, problems, viewport={"width": width, "height": 900}, color_scheme=scheme
     )
+    # To be looked at by a person: TSTAR_SCREENSHOTS names a folder to keep them in.
+    folder = Path(os.environ.get("TSTAR_SCREENSHOTS", tmp_path))
+    picture = page.screenshot(path=folder / f"report-{scheme}-{width}.png", full_page=True)
+    assert len(picture) > 20_000
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # Every text of a picture lies inside of it.
-    clipped = page.evaluate(
-        """() => [...document.querySelectorAll('.picture svg')].flatMap((svg) => {
-          const outer = svg.getBoundingClientRect();
-          return [...svg.querySelectorAll('text')].filter((text) => {
-            const box = text.getBoundingClientRect();
-            return box.width && (box.left < outer.left - 1 || box.right > outer.right + 1
-              || box.top < outer.top - 1 || box.bottom > outer.bottom + 1);
-          }).map((text) => text.textContent);
-        })"""
+    ground, text = (
+        sum(map(int, page.evaluate(f"getComputedStyle(document.body).{name}")[4:-1].split(",")))
+        for name in ("backgroundColor", "color")
     )
-    assert clipped == []
+    assert (ground > text) == (scheme == "light")
+    found = page.evaluate(PICTURES)
+    assert found["texts"] > 300
+    assert found["clipped"] == []
+    assert found["smallest"] > 8
+    columns = page.evaluate(COLUMNS)
+    assert len(columns) >= 8
+    if width == 390:  # one below the other
+        assert {across for across, _ in columns} == {1}
+    else:
+        assert all(across > 1 for across, count in columns if count > 1)
     assert page.evaluate("getComputedStyle(document.querySelector('.toc')).display") == (
         "block" if width == 1400 else "none"
     )
     assert problems == []
+    page.context.close()
+
+
+def test_text_that_sticks_out_is_seen(browser, page_file):
+    """The check of clipped text can fail."""
+    page = opened(browser, page_file, [])
+    page.evaluate(
+        "document.querySelector('.panels svg text').textContent = 'a long name '.repeat(40)"
+    )
+    assert page.evaluate(PICTURES)["clipped"] != []
+    page.context.close()
 
 
 def test_find_takes_the_names_of_columns_as_they_are_seen(browser, page_file):

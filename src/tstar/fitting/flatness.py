@@ -88,7 +88,8 @@ def walk(problem: Problem, theta: Array, direction: Array, bounds: Array, tolera
         lengths = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, _STEPS) * max(reach, 0.0)])
         inside = problem.loss(theta + lengths[:, None] * step) <= limit
         last = len(lengths) - 1 if inside.all() else int(np.argmin(inside)) - 1
-        open_ended |= bool(inside.all())
+        # A fit that lies on a bound has not walked there.
+        open_ended |= bool(inside.all()) and reach > 1e-3
         ends.append(theta + lengths[max(last, 0)] * step)
     moved = problem.temperatures(ends[1]) - problem.temperatures(ends[0])
     return Flat(

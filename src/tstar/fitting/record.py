@@ -146,6 +146,7 @@ class Fit:
             header = "".join(f"{SYMBOLS[name]:>10}" for name in flat.names)
             lines.append(f"    {header}")
             lines += ["    " + "".join(f"{x:>10.3f}" for x in point) for point in flat.points()]
+            lines.append("    drawn by: tstar figure valley RUNS")
         else:
             lines.append("  flattest direction (less than 0.1 points lost from end to end):")
             lines.append(f"    {flat}")

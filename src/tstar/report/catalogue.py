@@ -19,6 +19,7 @@ from tstar.report.figures import (
     outline,
     recommended,
     softmax_outputs,
+    valley,
 )
 from tstar.report.records import Records
 
@@ -140,6 +141,16 @@ _FIGURES = (
         "without (dashed); the dotted line is the advised T, which presupposes BN.",
         _with(norm_sweep.norm_sweep_data),
         norm_sweep.draw_norm_sweep,
+        per_part=12,
+    ),
+    Plot(
+        "valley",
+        "What the runs say about α and β",
+        "Points lost when T = α·sqrt(M) + β is used with these coefficients; the axis of β is replaced by T at the middle width. "
+        "Inside the black line less than 0.1 points are lost: where that valley is long, the runs say which T is good but not how it "
+        "grows with M. «Not told apart»: it runs to the bound of the search, and a fit gives no interval.",
+        _with(valley.valley_data),
+        valley.draw_valley,
         per_part=12,
     ),
     Plot(

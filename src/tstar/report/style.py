@@ -190,19 +190,3 @@ def svg_text(figure: Figure) -> str:
         matplotlib.rcParams["svg.fonttype"] = "none"
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
-
-
-def inline_svg(svg: str, label: str) -> str:
-    """An SVG of :func:`svg_text` as an element for a page: its own colors for ink and grid, no background.
-
-    matplotlib escapes the text of names; ``label`` is for screen readers and is escaped here.
-    """
-    from html import escape
-
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<path [^>]*style="fill: )#ffffff', r"\1none", svg)
-    svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--grid)")
-    # matplotlib names its own font; the page's is there for certain.
-    svg = re.sub(r"font: ([^;\"]*?)px [^;\"]*", r"font: \1px var(--figure-font)", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -14,9 +14,10 @@ from tstar.formula.coefficients import Coefficients
 from tstar.report.catalogue import FIGURES, Plot
 from tstar.report.headline import Headline, headline
 from tstar.report.page.build import Drawn, build_page
+from tstar.report.page.pieces import cut
 from tstar.report.page.summary import origin
 from tstar.report.records import Records, load
-from tstar.report.style import FORMATS, inline_svg, save, svg_text
+from tstar.report.style import FORMATS, save
 from tstar.report.tables.cells import Table
 from tstar.report.tables.markup import WRITERS
 from tstar.report.tables.measured import paper_tables
@@ -142,11 +143,11 @@ def _draw(
     plot: Plot, records: Records, folder: Path, formats: Sequence[str], pictures: int
 ) -> tuple[Drawn, list[Path]]:
     parts = plot.parts(plot.data(records))
-    svgs, paths = [], []
+    shown, paths = [], []
     for number, part in enumerate(parts[: pictures or None]):
         figure = plot.draw(part)
         stem = plot.name if number == 0 else f"{plot.name}-{number + 1}"
-        text = svg_text(figure)  # once, for the page and for the folder
+        text, picture = cut(figure)  # drawn once, for the folder and for the page
         for kind in formats:
             paths.append(folder / f"{stem}.{kind}")
             if kind == "svg":
@@ -155,8 +156,8 @@ def _draw(
             else:
                 save(figure, paths[-1])
         if number < ON_PAGE:
-            svgs.append(inline_svg(text, plot.title))
-    return Drawn(plot, tuple(svgs), len(parts) - len(svgs)), paths
+            shown.append(picture)
+    return Drawn(plot, tuple(shown), len(parts) - len(shown)), paths
 
 
 def _tables(records: Records, fits: bool, missing: list[str]) -> list[Table]:

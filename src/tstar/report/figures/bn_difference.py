@@ -85,11 +85,13 @@ def difference(plain: Sweep, i: int | None, bn: Sweep, j: int | None) -> Differe
 
 @styled
 def draw_bn_difference(data: BNDifference) -> Figure:
+    from matplotlib.lines import Line2D
+
     figure, every = panels(len(data.panels), width=2.3, height=2.0)
     lines = (("at_one", "T = 1", BLUE, "-", "o"), ("at_best", "best T", ORANGE, "--", "s"))
     for axes, panel in zip(every, data.panels, strict=True):
         axes.axhline(0, color=INK, lw=0.8)
-        for name, label, color, style, marker in lines:
+        for name, _, color, style, marker in lines:
             found = getattr(panel, name)
             axes.errorbar(
                 panel.num_features,
@@ -100,7 +102,6 @@ def draw_bn_difference(data: BNDifference) -> Figure:
                 marker=marker,
                 ms=4.5,
                 capsize=2,
-                label=label,
             )
         axes.set_xscale("log", base=2)
         axes.set_xticks(panel.num_features, [str(M) for M in panel.num_features])
@@ -108,7 +109,13 @@ def draw_bn_difference(data: BNDifference) -> Figure:
         axes.grid(axis="y")
     figure.supxlabel("features M", fontsize=9)
     figure.supylabel(f"Δ {data.metric} accuracy [points]", fontsize=9)
-    handles, labels = every[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    figure.legend(
+        handles=[
+            Line2D([], [], color=color, ls=style, marker=marker, ms=4.5, label=label)
+            for _, label, color, style, marker in lines
+        ],
+        loc="outside upper center",
+        ncols=2,
+    )
     head(figure, every, [panel.title for panel in data.panels], 30)
     return figure

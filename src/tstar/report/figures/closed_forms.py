@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,6 @@ from tstar.report.style import (
     VERMILION,
     literal,
     panels,
-    short,
     styled,
 )
 
@@ -159,7 +159,7 @@ def draw_closed_forms(data: ClosedForms) -> Figure:
         for which in (axes.xaxis, axes.yaxis):
             which.set_major_formatter(lambda value, _: f"{value:g}")
         axes.minorticks_off()
-        axes.set_title(literal(short(panel.title, 44)), fontsize=8)
+        axes.set_title(literal(textwrap.fill(panel.title, 44)), fontsize=8)
         axes.grid()
     figure.supxlabel("features M", fontsize=9)
     figure.supylabel("temperature T", fontsize=9)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.report.figures.heatmaps import Heatmap, draw_heatmap, heatmap, span
 from tstar.report.records import Environment, Records
-from tstar.report.style import literal, new_figure, short, styled
+from tstar.report.style import literal, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,16 +83,12 @@ def draw_difficulty(data: Difficulty) -> Figure:
         low, high = span([m.accuracy for m in (task.plain, task.bn) if m is not None])
         for j, name in enumerate(norms):
             axes, panel = (every[j, i] if wide else every[i, j]), getattr(task, name)
-            axes.set_title(
-                literal(
-                    f"{short(task.dataset, int(width * 9))} (csg {task.csg:.3g}), {_NORMS[name]}"
-                ),
-                fontsize=7.5,
-            )
             if panel is None:
                 axes.set_axis_off()
-            else:
-                draw_heatmap(axes, panel, low, high)
+                continue
+            draw_heatmap(axes, panel, low, high)
+            title = f"{task.dataset} (csg {task.csg:.3g}), {_NORMS[name]}"
+            axes.set_title(literal(textwrap.fill(title, int(width * 13))), fontsize=8)
     figure.supxlabel("temperature T", fontsize=9)
     figure.supylabel("features M", fontsize=9)
     figure.suptitle(

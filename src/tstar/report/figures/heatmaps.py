@@ -86,7 +86,15 @@ def draw_heatmaps(data: Heatmaps) -> Figure:
     for axes, panel in zip(every, data.panels, strict=True):
         image = draw_heatmap(axes, panel, low, high)
     head(figure, every, [panel.title for panel in data.panels], max(18, int(width * 14)))
-    figure.colorbar(image, ax=every, label=f"{data.metric} accuracy [%]", shrink=0.9, pad=0.01)
+    figure.colorbar(
+        image,
+        ax=every,
+        label=f"{data.metric} accuracy [%]",
+        location="top",
+        shrink=0.5,
+        aspect=30,
+        pad=0.01,
+    )
     figure.supxlabel("temperature T", fontsize=9)
     figure.supylabel("features M", fontsize=9)
     return figure
@@ -115,7 +123,7 @@ def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
                 continue
             # Viridis is light from about two thirds up: dark figures there, white ones below.
             ink = "black" if (value - low) / (high - low) > 0.62 else "white"
-            shown = axes.text(t, m, f"{value:.1f}", ha="center", va="center", fontsize=6, color=ink)
+            shown = axes.text(t, m, f"{value:.1f}", ha="center", va="center", fontsize=7, color=ink)
             # It lies inside: finding the places of panels need not measure a thousand of them.
             shown.set_in_layout(False)
         for t, line in ((panel.best[m], "-"), (panel.second[m], (0, (2, 1.2)))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ class Point(NamedTuple):
     """
 
     dataset: str
+    domain: str
     label: str
     recommended: float
     best: float
@@ -62,6 +64,7 @@ def _point(sweep: Sweep) -> Point:
     low, high = plateau(sweep)
     return Point(
         str(sweep.facts.get("dataset")),
+        str(sweep.facts.get("domain") or "unknown"),
         f"{sweep.title}, M = {sweep.facts.get('num_features')}",
         sweep.recommended,
         sweep.temperatures[sweep.best],
@@ -83,11 +86,20 @@ def plateau(sweep: Sweep) -> tuple[float, float]:
     return sweep.temperatures[low], sweep.temperatures[high]
 
 
+def marked(points: Sequence[Point]) -> dict[str, list[Point]]:
+    """The points that share a marker: a data set's, or a domain's where data sets outnumber the markers."""
+    by: dict[str, dict[str, list[Point]]] = {"dataset": {}, "domain": {}}
+    for point in points:
+        for what, groups in by.items():
+            groups.setdefault(getattr(point, what), []).append(point)
+    return by["dataset"] if len(by["dataset"]) <= len(MARKERS) else by["domain"]
+
+
 @styled
 def draw_recommended(data: Recommended) -> Figure:
     from matplotlib.lines import Line2D
 
-    figure = new_figure(6.2, 4.8)
+    figure = new_figure(4.8, 4.9)
     axes = figure.add_subplot()
     points = data.points
     values = [T for p in points for T in (p.recommended, p.low, p.high)]
@@ -105,10 +117,9 @@ def draw_recommended(data: Recommended) -> Figure:
         alpha=0.6,
     )
     top = max(1e-9, max(p.regret for p in points))
-    names = list(dict.fromkeys(p.dataset for p in points))
+    names = marked(points)
     drawn = None
-    for i, name in enumerate(names):
-        here = [p for p in points if p.dataset == name]
+    for marker, here in zip(MARKERS, names.values(), strict=False):
         drawn = axes.scatter(
             [p.recommended for p in here],
             [p.best for p in here],
@@ -117,7 +128,7 @@ def draw_recommended(data: Recommended) -> Figure:
             cmap="viridis_r",
             vmin=min(0.0, *(p.regret for p in points), 0.0),
             vmax=top,
-            marker=MARKERS[i % len(MARKERS)],
+            marker=marker,
             edgecolors=INK,
             linewidths=0.7,
             zorder=3,
@@ -133,14 +144,15 @@ def draw_recommended(data: Recommended) -> Figure:
     axes.grid()
     axes.set_axisbelow(True)
     assert drawn is not None
-    figure.colorbar(drawn, ax=axes, label=f"regret [points of {data.metric} accuracy]", pad=0.02)
-    if 1 < len(names) <= 12:
+    label = f"regret [points of {data.metric} accuracy]"
+    figure.colorbar(drawn, ax=axes, label=label, location="top", shrink=0.6, aspect=30, pad=0.02)
+    if len(names) > 1:
         handles = [
             Line2D(
-                [], [], ls="", mfc="none", mec=INK, marker=MARKERS[i % len(MARKERS)], label=label
+                [], [], ls="", mfc="none", mec=INK, marker=marker, label=literal(short(name, 22))
             )
-            for i, label in enumerate(literal(short(name, 22)) for name in names)
+            for name, marker in zip(names, MARKERS, strict=False)
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=7)
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 4))
     axes.set_title(f"{len(points)} conditions, mean regret {data.mean_regret:.2f} points")
     return figure

@@ -22,10 +22,10 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure as it goes into a page: its pictures as SVG, and how many more its command draws."""
+    """A figure as it goes into a page: its pictures as HTML, and how many more its command draws."""
 
     plot: Plot
-    svgs: tuple[str, ...]
+    pictures: tuple[str, ...]
     more: int = 0
 
 
@@ -132,26 +132,21 @@ def _definitions(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _figure(drawn: Drawn, records: Records) -> str:
     plot = drawn.plot
-    total = len(drawn.svgs) + drawn.more
+    total = len(drawn.pictures) + drawn.more
     more = (
-        f" The first {len(drawn.svgs)} of {total} pictures; this draws all:" if drawn.more else ""
+        f" The first {len(drawn.pictures)} of {total} pictures; this draws all:"
+        if drawn.more
+        else ""
     )
     command = (
         f"{records.command('figure', plot.name)} -o {plot.name}.svg"
         if plot.takes_runs
         else f"tstar figure {plot.name} -o {plot.name}.svg"
     )
-    pictures = "".join(f'<div class="{_size(svg)}">{svg}</div>' for svg in drawn.svgs)
     return (
-        f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{pictures}'
+        f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{"".join(drawn.pictures)}'
         f"<figcaption>{escape(plot.reading + more)} <code>{escape(command)}</code></figcaption></figure>"
     )
-
-
-def _size(svg: str) -> str:
-    """A wide picture is scrolled on a phone, where it would be too small to read; others shrink to fit."""
-    width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg)
-    return "picture wide" if width is not None and float(width[1]) > 400 else "picture"
 
 
 def _table(table: Table) -> str:
