@@ -64,7 +64,7 @@ def test_progress_without_a_terminal_is_plain_lines(monkeypatch):
 
 def test_the_list_of_figures_is_there_without_runs():
     names = [entry["name"] for entry in json.loads(call("figure", "--json").stdout)]
-    assert len(names) == 12
+    assert len(names) == 13
     shown = call("figure").stdout
     assert all(name in shown for name in names)
 

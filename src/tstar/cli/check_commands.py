@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, DataRoot, OldFigure
+from tstar.cli.printing import tell
 from tstar.errors import TstarError
 
 
@@ -69,10 +70,9 @@ def check(
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
         return
-    console = Console(highlight=False)
-    console.print(str(result), markup=False, soft_wrap=True)
+    tell(result)
     if figure is not None:
-        console.print(f"Figure: {figure}")
+        tell(f"Figure: {figure}")
 
 
 def _number(name: str, text: str) -> float:

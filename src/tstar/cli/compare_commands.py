@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot, OldOut
 
@@ -91,7 +92,7 @@ def compare(
     )
     runs: list[Run] = []
     stopped = False
-    with _Live(trainings * epochs, baseline, runs) as live:
+    with quiet(), _Live(trainings * epochs, baseline, runs) as live:
         try:
             compare_methods(
                 dataset,

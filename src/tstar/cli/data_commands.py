@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot
+from tstar.cli.printing import tell
 
 data = typer.Typer(help="Data sets: names, what is on disk, .npz copies.", no_args_is_help=True)
 models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
@@ -55,11 +56,9 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(
+    tell(
         f"\nRoot: {base}\nSuffixes for CIFAR-100: @10, -easy1, -easy2, -hard1, -hard2. Also any .npz, "
-        "image folder, CSV of text.",
-        highlight=False,
-        soft_wrap=True,
+        "image folder, CSV of text."
     )
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tstar.bars import quiet
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, OldOut
 
@@ -45,7 +46,7 @@ def demo(
         "over a grid.",
         highlight=False,
     )
-    with Progress(console=console, transient=True) as bar:
+    with quiet(), Progress(console=console, transient=True) as bar:
         task = bar.add_task("training", total=None)
         result = story.run(
             seeds=seeds,

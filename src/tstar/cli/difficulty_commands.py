@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, OldPlot
+from tstar.cli.printing import tell
 
 if TYPE_CHECKING:
     from tstar.difficulty import Csg
@@ -84,11 +84,9 @@ def _as_dict(result: Csg, reason: str, rows: list[tuple[int, Explanation]]) -> d
 
 
 def _show(result: Csg, reason: str, rows: list[tuple[int, Explanation]], plot: Path | None) -> None:
-    console = Console()
     head, *rest = str(result).splitlines()
-    console.print(f"[bold]{escape(head)}[/]", highlight=False)
-    for line in rest:
-        console.print(escape(line), highlight=False, soft_wrap=True)
+    tell(head, "bold")
+    tell("\n".join(rest))
     variant = rows[0][1].variant
     table = Table(box=None, pad_edge=False)
     table.add_column("M")
@@ -98,8 +96,8 @@ def _show(result: Csg, reason: str, rows: list[tuple[int, Explanation]], plot: P
     title = (
         f"\nT* to train at, by M, the width of the output layer's input (coefficients: {variant})"
     )
-    console.print(title, highlight=False, soft_wrap=True)
-    console.print(table)
-    console.print(f"[dim]{escape(reason)}[/]", highlight=False, soft_wrap=True)
+    tell(title)
+    Console().print(table)
+    tell(reason, "dim")
     if plot is not None:
-        console.print(f"figure: {escape(str(plot))}", highlight=False, soft_wrap=True)
+        tell(f"figure: {plot}")

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 
+from tstar.cli.printing import tell
 from tstar.errors import TstarError
 
 _STOPPED = 130  # as shells report an interrupt
@@ -63,10 +63,10 @@ def say(failure: Failure) -> None:
     if not failure.message:
         return
     console = Console(stderr=True)
-    start = f"[bold {'yellow' if failure.kind == 'warning' else 'red'}]{failure.kind}[/]"
-    console.print(f"{start} {escape(failure.message)}", highlight=False, soft_wrap=True)
+    color = "yellow" if failure.kind == "warning" else "red"
+    tell(f"{failure.kind} {failure.message}", console=console, first=f"bold {color}")
     if failure.hint:
-        console.print(f"[dim]hint[/] {escape(failure.hint)}", highlight=False, soft_wrap=True)
+        tell(f"hint {failure.hint}", console=console, first="dim")
 
 
 def _usage(error: BaseException) -> Failure:

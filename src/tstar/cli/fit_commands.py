@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.printing import tell
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -102,10 +103,9 @@ def fit(
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
         return
-    console = Console()
-    console.print(escape(str(result)), highlight=False, soft_wrap=True)
+    tell(result)
     if output is not None:
-        console.print(f"saved: {escape(str(output))}", highlight=False, soft_wrap=True)
+        tell(f"saved: {output}")
 
 
 @app.command(rich_help_panel=RESEARCH)

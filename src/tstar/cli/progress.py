@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
+from tstar.bars import quiet
+
 if TYPE_CHECKING:
     from tstar.sweep.run import Tally
 
@@ -78,15 +80,18 @@ class SweepProgress:
 @contextmanager
 def check_progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
     """A bar for ``tstar check``: called with what is done, of how many, and what is next."""
-    with Progress(
-        SpinnerColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as bar:
+    with (
+        quiet(),
+        Progress(
+            SpinnerColumn(),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        ) as bar,
+    ):
         task = bar.add_task("", total=None)
 
         def update(done: int, total: int, what: str) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.printing import tell
 from tstar.cli.progress import check_progress
 from tstar.errors import TstarError, require, unknown
 
@@ -67,7 +67,7 @@ def report(
     from tstar.report import write_report
     from tstar.report.tables.markup import to_rich
 
-    with _progress(Console(stderr=True)) as tell:
+    with _progress(Console(stderr=True)) as step:
         made = write_report(
             runs,
             output,
@@ -80,7 +80,7 @@ def report(
             title=title,
             where=where,
             study=study,
-            progress=tell,
+            progress=step,
         )
     if as_json:
         typer.echo(json.dumps(made.to_dict(), indent=2, ensure_ascii=False))
@@ -91,10 +91,10 @@ def report(
             # As wide as the table where the output goes to a file.
             (out if out.is_terminal else Console(width=400)).print(to_rich(table))
     if made.headline is not None:
-        out.print(Text(made.headline.sentence), soft_wrap=True)
+        tell(made.headline.sentence)
     for reason in made.missing:
-        out.print(Text(f"not shown: {reason}", style="dim"), soft_wrap=True)
-    out.print(Text(f"page: {made.page}"), soft_wrap=True)
+        tell(f"not shown: {reason}", "dim")
+    tell(f"page: {made.page}")
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -199,14 +199,14 @@ def _progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
     with check_progress(console) as update:
         said = time.monotonic()
 
-        def tell(done: int, total: int, what: str) -> None:
+        def step(done: int, total: int, what: str) -> None:
             nonlocal said
             update(done, total, what)
             if not console.is_terminal and time.monotonic() - said > QUIET:
                 said = time.monotonic()
                 console.print(f"{done}/{total} · {what}", highlight=False, markup=False)
 
-        yield tell
+        yield step
 
 
 def _require() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,9 @@ from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.printing import tell
 from tstar.cli.progress import duration
+from tstar.sweep.columns import COLUMNS
 from tstar.text import printable
 
 runs = typer.Typer(
@@ -48,7 +51,7 @@ def list_runs(
     Example: tstar runs ls runs.db --status failed --where 'dataset == "digits" and lr < 0.1'
     """
     from tstar.errors import unknown
-    from tstar.sweep.columns import COLUMNS, STATUSES, opened
+    from tstar.sweep.columns import STATUSES, opened
     from tstar.sweep.select import selector
     from tstar.sweep.store import Store
 
@@ -61,15 +64,15 @@ def list_runs(
     if as_json:
         typer.echo(json.dumps([opened(row) for row in rows[:limit]], indent=2))
         return
-    table = Table(box=None, pad_edge=False)
-    for name, title in _SHOWN.items():
-        numeric = "TEXT" not in COLUMNS[name]
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
-    for row in rows[:limit]:
-        table.add_row(*(Text(_cell(name, row[name])) for name in _SHOWN))
     console = Console()
-    if not console.is_terminal:
+    cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _SHOWN}
+    if console.is_terminal:
+        same, table = _fitting(cells, console)
+        if same:
+            tell(f"all: {same}", "dim")
+    else:
         console.width = 200  # for a file or a pipe nothing is cut off
+        table = _table(cells)
     console.print(table)
     for row in rows[:limit]:
         if row["status"] == "failed":
@@ -81,6 +84,34 @@ def list_runs(
     shown = f", the first {limit} shown" if len(rows) > limit else ""
     states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
     console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
+
+
+def _table(cells: Mapping[str, list[str]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in cells:
+        numeric = "TEXT" not in COLUMNS[name]
+        table.add_column(_SHOWN[name], justify="right" if numeric else "left", no_wrap=True)
+    for row in zip(*cells.values(), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _fitting(cells: dict[str, list[str]], console: Console) -> tuple[str, Table]:
+    """For a terminal: what all runs share, in words; and a table of the rest, as much of it as fits."""
+    count = len(cells["key"])
+    shared = {n: c[0] for n, c in cells.items() if count > 1 and len(set(c)) == 1 and c[0]}
+    same = ", ".join(
+        text if "TEXT" in COLUMNS[name] and name != "norm" else f"{_SHOWN[name]} {text}"
+        for name, text in shared.items()
+    )
+    rest = {n: c for n, c in cells.items() if n not in shared and any(c)}
+    if "finished" in rest:
+        rest["finished"] = [text[5:16] for text in rest["finished"]]  # month to minute
+    for name in ("finished", "seconds", "val_accuracy", "norm", "lr", "status"):
+        if console.measure(_table(rest)).maximum <= console.width:
+            break
+        rest.pop(name, None)
+    return same, _table(rest)
 
 
 @runs.command("show")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot
 from tstar.errors import TstarError
@@ -82,7 +83,7 @@ def sweep(
         for write in writers:
             write(row)
 
-    with only_json(as_json), SweepProgress(console) as progress:
+    with only_json(as_json), quiet(), SweepProgress(console) as progress:
         try:
             tally = run(
                 study,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.bars import progress
 from tstar.difficulty.draw import draw
 from tstar.difficulty.embedding import Embed
 from tstar.difficulty.expectation import expectation, sample_weights
@@ -21,7 +22,6 @@ from tstar.difficulty.interval import bootstrap, over_draws
 from tstar.difficulty.laplacian import laplacian
 from tstar.difficulty.matrix import Matrix, read
 from tstar.difficulty.neighbors import nearest
-from tstar.difficulty.progress import progress
 from tstar.difficulty.record import Csg, presented
 from tstar.difficulty.similarity import similarity
 from tstar.difficulty.volume import FLOOR, log_volumes

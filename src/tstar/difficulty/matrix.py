@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.bars import progress
 from tstar.data.arrays import as_array, encode, looks_like_tokens, numbers, plain
 from tstar.data.door import Source, open_data
 from tstar.data.pixels import from_pil, is_image, is_pil, pixels
 from tstar.data.streams import elsewhere
 from tstar.difficulty.embedding import Embed, embedder, prepared, runs
-from tstar.difficulty.progress import progress
 from tstar.errors import TstarError
 
 if TYPE_CHECKING:

@@ -5,10 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import Protocol
 
 _MOMENT = 1.0  # seconds before anything is shown
+_QUIET = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No bars for a while: a caller shows its own, and two on one terminal would garble each other."""
+    before = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
 
 
 class Tick(Protocol):
@@ -18,7 +30,7 @@ class Tick(Protocol):
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Tick]:
     """A function to call with how much was done; shows a bar on stderr after a second."""
-    if not sys.stderr.isatty():
+    if _QUIET.get() or not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console

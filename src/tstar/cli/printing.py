@@ -1,0 +1,33 @@
+"""Text on a terminal and in a file."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.console import Console
+from rich.text import Text
+
+
+def tell(text: object, style: str = "", *, first: str = "", console: Console | None = None) -> None:
+    """Print text as it is; on a terminal long lines break between words and go on below their own start.
+
+    A word that is longer than the line, such as a path, stays whole. ``first``: a style of the first word.
+    """
+    out = console or Console()
+    for line in str(text).split("\n"):
+        parts = [line]
+        if out.is_terminal and len(line) > out.width:
+            start = line[: len(line) - len(line.lstrip())]
+            parts = textwrap.wrap(
+                line,
+                out.width,
+                subsequent_indent=f"{start}  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        for part in parts:
+            shown = Text(part, style)
+            if first:
+                shown.stylize(first, 0, len(part.partition(" ")[0]))
+                first = ""
+            out.print(shown, soft_wrap=True)
