@@ -1,39 +1,32 @@
-"""Bars: after a moment, on a terminal, and never two at once."""
+"""The bar of what takes more than a moment, and never two at once."""
 
+import io
 import sys
 from contextlib import nullcontext
 
 from tstar import bars
 
 
-class Screen:
-    """A standard error that is a terminal, and keeps what is written."""
-
-    def __init__(self):
-        self.text = ""
-
+class Terminal(io.StringIO):
     def isatty(self):
         return True
 
-    def write(self, text):
-        self.text += text
-        return len(text)
 
-    def flush(self):
-        pass
-
-
-def shown(monkeypatch, *, quiet):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(bars, "_MOMENT", -1.0)
-    monkeypatch.setenv("TERM", "xterm")
-    with bars.quiet() if quiet else nullcontext(), bars.progress("neighbors", 4) as tick:
-        tick(2)
-    return screen.text
+def watched(monkeypatch, stream, moment, around=None):
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(bars, "_MOMENT", moment)
+    with around or nullcontext(), bars.progress("neighbors", 10) as tick:
+        for _ in range(10):
+            tick(1)
+    return stream.getvalue()
 
 
-def test_a_bar_is_shown_unless_the_caller_has_one(monkeypatch):
-    assert "neighbors" in shown(monkeypatch, quiet=False)
-    assert shown(monkeypatch, quiet=True) == ""
-    assert "neighbors" in shown(monkeypatch, quiet=False)  # it ends with its block
+def test_a_bar_is_shown_on_a_terminal_after_a_moment_only(monkeypatch):
+    assert watched(monkeypatch, io.StringIO(), -1.0) == ""
+    assert watched(monkeypatch, Terminal(), 1e6) == ""
+    assert "neighbors" in watched(monkeypatch, Terminal(), -1.0)
+
+
+def test_no_bar_runs_into_one_of_the_caller(monkeypatch):
+    assert watched(monkeypatch, Terminal(), -1.0, bars.quiet()) == ""
+    assert "neighbors" in watched(monkeypatch, Terminal(), -1.0)  # it ends with its block

@@ -64,3 +64,27 @@ def test_names_are_text_and_never_markup(run):
     assert "[/x]\\x1b" in shown
     assert re.search(r"finished \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown)
     assert "\x1b[31m" not in listed + shown
+
+
+def test_a_terminal_gets_a_table_that_fits():
+    import io
+
+    from rich.console import Console
+
+    from tstar.cli.runs_commands import _SHOWN, _fitting
+
+    cells = {name: [f"{name}-{i}" for i in range(3)] for name in _SHOWN}
+    cells |= {name: ["0", "1", "2"] for name in ("num_features", "temperature", "seed", "lr")}
+    cells |= {"dataset": ["digits"] * 3, "lr": ["0.1"] * 3, "method": [""] * 3}
+    for width in (60, 80, 300):
+        out = io.StringIO()
+        console = Console(file=out, width=width, force_terminal=True, color_system=None)
+        same, table = _fitting(dict(cells), console)
+        console.print(table)
+        assert same == "digits, lr 0.1"
+        lines = out.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[1].startswith("key-0")
+        assert ("ended" in lines[0]) == (width == 300)
+        if width >= 80:
+            assert "…" not in out.getvalue()

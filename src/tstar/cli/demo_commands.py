@@ -14,6 +14,7 @@ from rich.table import Table
 from tstar.bars import quiet
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, OldOut
+from tstar.cli.printing import tell
 
 if TYPE_CHECKING:
     from tstar.demo import Demo, Point
@@ -60,13 +61,14 @@ def demo(
         return
     console.print(_table(result))
     for notice in result.notices:
-        console.print(f"  [dim]{notice}[/]", highlight=False)
-    console.print(f"Figure: [bold]{output}[/]", highlight=False)
+        tell(f"  {notice}", "dim", console=console)
+    tell(f"Figure: {output}", console=console)
 
 
 def _table(result: Demo) -> Table:
     n = next(iter(result.points.values())).n
-    table = Table(title=f"Test accuracy in %: mean ± standard deviation of n = {n} seeds")
+    of = f"mean ± standard deviation of n = {n} seeds" if n > 1 else "one seed"
+    table = Table(title=f"Test accuracy in %: {of}")
     for heading in ("M", "plain, T = 1", "BN, T = 1", "BN, recommended T", "best T on the grid*"):
         table.add_column(heading, justify="right")
     for M, T in result.recommended.items():
@@ -83,7 +85,7 @@ def _table(result: Demo) -> Table:
 
 
 def _cell(point: Point) -> str:
-    return f"{point.mean:.1f} ± {point.spread:.1f}"
+    return f"{point.mean:.1f}" + (f" ± {point.spread:.1f}" if point.n > 1 else "")
 
 
 def _as_dict(result: Demo) -> dict[str, Any]:

@@ -107,8 +107,9 @@ def _fitting(cells: dict[str, list[str]], console: Console) -> tuple[str, Table]
     rest = {n: c for n, c in cells.items() if n not in shared and any(c)}
     if "finished" in rest:
         rest["finished"] = [text[5:16] for text in rest["finished"]]  # month to minute
+    wide = console.options.update(width=10_000)
     for name in ("finished", "seconds", "val_accuracy", "norm", "lr", "status"):
-        if console.measure(_table(rest)).maximum <= console.width:
+        if console.measure(_table(rest), options=wide).maximum <= console.width:
             break
         rest.pop(name, None)
     return same, _table(rest)

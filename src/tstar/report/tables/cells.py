@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import stdev
 from typing import NamedTuple
 
 from tstar.paper.catalogue import expected_marks
@@ -54,6 +55,14 @@ def number_cell(value: float | None, digits: int = 2, mark: str = "") -> Cell:
     if value is None or math.isnan(value):
         return Cell("–")
     return Cell(f"{value:.{digits}f}", value, mark)
+
+
+def spread_cell(values: Sequence[float]) -> Cell:
+    """The standard deviation of some seeds; a dash for one seed, and never a flat 0.00."""
+    if len(values) < 2:
+        return Cell("–")
+    spread = stdev(values)
+    return Cell("< 0.01", spread) if spread < 0.005 else number_cell(spread)
 
 
 def short_cell(value: float | None) -> Cell:

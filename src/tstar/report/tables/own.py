@@ -18,6 +18,7 @@ from tstar.report.tables.cells import (
     number_cell,
     ranked,
     short_cell,
+    spread_cell,
     text_cell,
 )
 
@@ -164,7 +165,7 @@ def _condition(sweep: Sweep) -> tuple[Cell, ...]:
         Cell(str(sweep.curve.diverged), sweep.curve.diverged),
         short_cell(sweep.temperatures[best]),
         number_cell(100 * sweep.mean(best)),
-        number_cell(100 * float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None),
+        spread_cell([100 * float(x) for x in seeds]),
         _starred(short_cell(T), judged is not None and judged.extrapolated),
         number_cell(None if judged is None else 100 * judged.accuracy),
         number_cell(None if judged is None else judged.regret),
@@ -234,7 +235,7 @@ def _method(name: str, runs: list[dict[str, Any]], metric: str) -> tuple[Cell, .
     return (
         Cell(name, name),
         number_cell(float(np.mean(scores)) if scores else None),
-        number_cell(float(np.std(scores, ddof=1)) if len(scores) > 1 else None),
+        spread_cell(scores),
         Cell(str(failed), failed),
         Cell(str(len(scores)), len(scores)),
         short_cell(mean("temperature")),
