@@ -27,33 +27,45 @@ FAMILIES: dict[str, dict[str, str]] = {
     "mixer": {"image": "mixer4"},
     "mlp": {"image": "mlp", "signal": "mlp", "vector": "mlp"},
     "text-mlp": {"text": "mlp"},
+    "cnn": {"image": "cnn4", "signal": "cnn4-1d"},
+    "mlp-no-norm": dict.fromkeys(("image", "signal", "vector", "text"), "mlp-no-norm"),
 }
-# Data sets by kind: classes and training samples. caltech101, japanese_vowels and breast_cancer are kept for the test.
-DATA: dict[str, dict[str, tuple[int, int]]] = {
+# Data sets by kind: classes, training and test samples. caltech101, japanese_vowels and breast_cancer are kept for the test.
+DATA: dict[str, dict[str, tuple[int, int, int]]] = {
     "image": {
-        "cifar10_32": (10, 5000),
-        "cifar100_32": (100, 5000),
-        "gtsrb_32": (43, 3999),
-        "flowers102_32": (102, 3505),
-        "tinyimagenet_32": (200, 4000),
-        "fashion_5k": (10, 5000),
+        "cifar10_32": (10, 5000, 2500),
+        "cifar100_32": (100, 5000, 2500),
+        "gtsrb_32": (43, 3999, 2004),
+        "flowers102_32": (102, 3505, 1498),
+        "tinyimagenet_32": (200, 4000, 2000),
+        "fashion_5k": (10, 5000, 2500),
     },
-    "signal": {"uci_har": (6, 3676), "osuleaf": (6, 200)},
-    "vector": {"segment": (7, 1547), "digits": (10, 1438)},
-    "text": {"banking77": (77, 10003), "clinc150": (150, 15000)},
+    "signal": {"uci_har": (6, 3676, 1474), "osuleaf": (6, 200, 242)},
+    "vector": {"segment": (7, 1547, 763), "digits": (10, 1438, 359)},
+    "text": {"banking77": (77, 10003, 3080), "clinc150": (150, 15000, 4500)},
 }
 KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
+KIND_OF = {
+    **dict.fromkeys(("vit", "convnext", "mixer"), "layer-norms"),
+    **dict.fromkeys(("cnn", "mlp-no-norm"), "no norms"),
+}
 USUAL = {  # learning rate and weight decay that people take without thinking
-    ("sgd", "norms"): (0.1, 5e-4),
+    ("sgd", "batch-norms"): (0.1, 5e-4),
     ("sgd", "layer-norms"): (0.03, 5e-4),
-    ("adamw", "norms"): (1e-3, 0.01),
+    ("sgd", "no norms"): (0.01, 5e-4),
+    ("adamw", "batch-norms"): (1e-3, 0.01),
     ("adamw", "layer-norms"): (1e-3, 0.01),
+    ("adamw", "no norms"): (1e-3, 0.01),
 }
 # Large batches are drawn less often: a step of them costs as much as a whole run of small ones.
 BATCHES = {8: 0.1, 16: 0.18, 32: 0.2, 64: 0.2, 128: 0.14, 256: 0.09, 512: 0.09}
-LAYER_NORMS = ("vit", "convnext", "mixer")
 SECONDS = (
-    8.0  # the most that a run may take by the estimate below, and a quarter more for the shortest
+    3.5  # the most that a run may take by the estimate below, and a quarter more for the shortest
+)
+TESTED = 300  # test samples at the least (or all there are): fewer would drown everything in noise
+FEWEST = 400  # training samples at the least, for the same reason: a fifth of them choose
+PER_CLASS = (
+    10  # training samples of a class at the least, on average: with fewer every recipe is at chance
 )
 EPOCHS_TO_FIT = 40  # passes after which a plain model has mostly learned its training set by heart
 
@@ -90,22 +102,28 @@ def draw(index: int, seed: int = SEED) -> Condition:
     weights = np.array([KINDS[kind] for kind in kinds])
     kind = str(random.choice(kinds, p=weights / weights.sum()))
     dataset = str(random.choice(list(DATA[kind])))
-    available, rows = DATA[kind][dataset]
-    classes = _log_int(random, 2, available) if random.random() < 0.6 else available
+    available, rows, tests = DATA[kind][dataset]
+    fewest = min(available, max(2, math.ceil(TESTED * available / tests)))
+    classes = _log_int(random, fewest, available) if random.random() < 0.7 else available
     fits = random.random() < 0.45  # a run that is meant to fit its training set
-    most = max(200, min(rows * classes // available, 1000 if fits else 5000))
-    samples = min(most, max(_log_int(random, 200, most), 4 * classes))
+    there = rows * classes // available
+    most = min(there, max(FEWEST, 1000 if fits else 5000, PER_CLASS * classes))
+    samples = min(most, max(_log_int(random, min(FEWEST, most), most), PER_CLASS * classes))
 
     wide = _log_choice(random, 16, 2048)
     narrow = int(random.choice([16, 32, 64] if kind != "text" else [32, 64, 128]))
     trunk = narrow if wide > narrow and (wide > 128 or random.random() < 0.3) else None
-    depth = int(random.choice([1, 2, 3])) if family in ("mlp", "text-mlp", "resnet") else None
+    depth = (
+        int(random.choice([1, 2, 3]))
+        if family in ("mlp", "text-mlp", "mlp-no-norm", "resnet")
+        else None
+    )
 
     optimizer = "adamw" if random.random() < 0.35 else "sgd"
     momentum = float(random.choice([0.9, 0.95, 0.0], p=[0.7, 0.15, 0.15]))
     batch = int(random.choice(list(BATCHES), p=list(BATCHES.values())))
     batch = min(batch, 2 ** int(math.log2(samples / 2)))
-    lr, decay = USUAL[optimizer, "layer-norms" if family in LAYER_NORMS else "norms"]
+    lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
     if random.random() < 0.2:
         lr *= 3.0 if random.random() < 0.5 else 1 / 3
     decay *= float(random.choice([1, 0, 10, 0.1], p=[0.7, 0.1, 0.1, 0.1]))
@@ -119,7 +137,7 @@ def draw(index: int, seed: int = SEED) -> Condition:
         cost = _step_seconds(family, kind, trunk or wide, depth, batch)
     longest = max(100, min(10_000, int(SECONDS / cost)))
     if fits:  # few enough samples that the cost limit allows the passes
-        samples = min(samples, max(200, 4 * classes, longest * batch // EPOCHS_TO_FIT))
+        samples = min(samples, max(FEWEST, PER_CLASS * classes, longest * batch // EPOCHS_TO_FIT))
         batch = min(batch, 2 ** int(math.log2(samples / 2)))
     shortest = min(longest, max(100, EPOCHS_TO_FIT * samples // batch)) if fits else 100
     steps = _log_int(random, shortest, longest)
@@ -164,14 +182,24 @@ def _log_choice(random: np.random.Generator, low: int, high: int) -> int:
     return 2 ** int(random.integers(int(math.log2(low)), int(math.log2(high)) + 1))
 
 
+# Seconds of a step: for any batch, and for each sample at a width of 32. Measured on one core of 2026.
+_COST = {
+    "vgg": (4e-3, 6e-5),
+    "resnet": (5e-3, 1.2e-4),
+    "pyramidnet": (6e-3, 1.8e-4),
+    "vit": (5e-3, 1.4e-4),
+    "convnext": (5e-3, 1.8e-4),
+    "mixer": (4e-3, 1.3e-4),
+    "cnn": (2e-3, 8e-5),
+}
+
+
 def _step_seconds(family: str, kind: str, width: int, depth: int | None, batch: int) -> float:
-    """A rough estimate of a step on one core of 2024, for the limit on a run's cost."""
-    if family.endswith("mlp"):
-        return 1e-3 + batch * 1e-5 + width**2 * 1e-7
-    fixed, sample = {"vit": (4e-3, 6e-4), "convnext": (5e-3, 7e-4), "mixer": (3e-3, 3e-4)}.get(
-        family, (4e-3, 2.5e-4)
-    )
-    return (fixed + batch * sample) * max(1.0, width / 64) * (depth or 1) ** 0.7
+    """A rough estimate, for the limit on a run's cost."""
+    if "mlp" in family:
+        return 1e-3 + batch * (2e-5 if kind == "text" else 1e-5) + width**2 * 3e-9 * batch
+    fixed, sample = _COST[family]
+    return (fixed + batch * sample * max(1.0, width / 32)) * (depth or 1) ** 0.8
 
 
 def predicted(plain: Spec, classes: int, features: int, lr: float) -> float:

@@ -1,16 +1,17 @@
 """Run the second atlas: each condition begins with the user's own model, tuned, and goes on with the recipes.
 
-    python -m research.second_atlas --store atlas2.db --data-root DATA --conditions 250
+    python -m research.second_atlas --store atlas2.db --data-root DATA --part 1/2    # and 2/2 in a second process
 
 Stages of a condition, each decided by validation accuracy of the one before:
 
 1. plain at the usual rate, and at sqrt(10) times and a sqrt(10)-th of it;
 2. plain one half-decade further in the better direction;
 3. plain at the best of these rates with ten times and a tenth of the weight decay. The best of all is *tuned plain*;
-4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN, three
-   times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
+4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN; BN with T
+   at three times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
 
-Everything is in the store under its content, so that the command goes on where it was killed.
+A condition is one process's work from its first run to its last. Everything is in the store under its content, so that the
+command goes on where it was killed.
 """
 
 from __future__ import annotations
@@ -18,20 +19,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from research.conditions import DATA, SEED, Condition, draw, nice, predicted
 from tstar.sweep.columns import FINAL
-from tstar.sweep.engine import LocalEngine
-from tstar.sweep.plan import make_plan
-from tstar.sweep.run import run_sweep
+from tstar.sweep.execute import DataKey, Job, Outcome, checksum, execute, load_data
+from tstar.sweep.provenance import commit
 from tstar.sweep.spec import Spec
 from tstar.sweep.store import Store
-from tstar.sweep.study import Study
 
 STEP = math.sqrt(10)
 RIVALS = ("insert-ln", "learned-temperature", "label-smoothing")
@@ -125,16 +125,10 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     yield tempered(user, 1.0)
     for factor in (0.5, 1.0, 2.0, 4.0):
         yield tempered(user, middle * factor)
-    for factor in (1.0, 4.0):
-        yield tempered(user, middle * factor, backbone="matched")
+    yield tempered(user, middle, backbone="matched")
     yield tempered(user, middle, norm="none", backbone="times-t")
-    if c.optimizer == "sgd":
-        faster = condition.at(lr=3.0)
-        for factor in (1.0, 2.0):
-            yield tempered(faster, predicted(faster, K, M, faster.config.lr) * factor)
-    else:
-        for by in (3.0, 1 / 3):
-            yield tempered(condition.at(lr=by), middle)
+    faster = condition.at(lr=3.0)
+    yield tempered(faster, predicted(faster, K, M, faster.config.lr))
     if chosen != user:
         for T in (1.0, predicted(chosen, K, M, chosen.config.lr)):
             yield tempered(chosen, T)
@@ -157,9 +151,23 @@ def missing(condition: Condition, found: Results) -> list[Spec]:
     return [spec for spec in runs_of(condition, found) if identity(spec) not in found]
 
 
-@cache
-def condition(index: int, seed: int) -> Condition:
-    return draw(index, seed)
+def work(store: Store, conditions: Iterable[Condition], data_root: str) -> Iterator[Outcome]:
+    """Run what is missing, condition by condition. Several processes may do so on one store: each run is claimed first."""
+    for condition in conditions:
+        found, tried = results(store), set[str]()
+        data = load_data(DataKey.of(condition.plain), data_root)
+        digest = checksum(data)
+        while left := [s for s in missing(condition, found) if identity(s) not in tried]:
+            spec = replace(left[0], data_checksum=digest)
+            tried.add(identity(spec))
+            if not store.claim(spec, study=("atlas2", "")):
+                continue  # another process is at it: it goes on with the condition, this one with the next
+            outcome = execute(Job(spec, data_root), data)
+            if store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()}):
+                row = store.get(outcome.key)
+                if row is not None and row["status"] in FINAL:
+                    found[identity(spec)] = row
+            yield outcome
 
 
 def main() -> None:
@@ -168,37 +176,18 @@ def main() -> None:
     parser.add_argument("--data-root", required=True)
     parser.add_argument("--conditions", type=int, default=250)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--window", type=int, default=16, help="Conditions under way at once.")
+    parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
     given = parser.parse_args()
-    tried: set[str] = set()
-    while True:
-        with Store(given.store, create=True) as store:
-            found = results(store)
-            todo: list[Spec] = []
-            open_conditions = 0
-            for index in range(given.conditions):
-                left = [
-                    spec
-                    for spec in missing(condition(index, given.seed), found)
-                    if identity(spec) not in tried
-                ]
-                todo += left
-                open_conditions += bool(left)
-                if open_conditions == given.window:
-                    break
-            if not todo:
-                return
-            print(
-                f"{len(found)} runs done; {len(todo)} next, of {open_conditions} conditions",
-                flush=True,
-            )
-            study = Study(
-                "atlas2", tuple(todo), csg=False
-            )  # small subsets have classes of one sample
-            plan = make_plan(study, store, data_root=given.data_root)
-            run_sweep(plan, store, LocalEngine(given.workers, "cpu"), data_root=given.data_root)
-            tried |= {identity(spec) for spec in todo}  # a failed run is not tried for ever
+    torch.set_num_threads(1)
+    part, parts = map(int, given.part.split("/"))
+    mine = (draw(index, given.seed) for index in range(part - 1, given.conditions, parts))
+    with Store(given.store, create=True) as store:
+        try:
+            for count, outcome in enumerate(work(store, mine, given.data_root), 1):
+                seconds = outcome.values.get("seconds") or 0.0
+                print(count, outcome.key, outcome.status, f"{seconds:.1f} s", flush=True)
+        finally:
+            store.release()
 
 
 if __name__ == "__main__":

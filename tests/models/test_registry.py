@@ -10,7 +10,9 @@ from tstar import TstarError
 from tstar.models import build, names
 from tstar.models.pyramidnet import pyramid_channels
 
-CONVOLUTIONAL = [name for name in names() if name != "mlp"]
+FLAT = ["mlp", "mlp-no-norm"]
+CONVOLUTIONAL = [name for name in names() if name not in FLAT]
+NORM_FREE = ["cnn4", "cnn4-1d", "mlp-no-norm"]
 
 
 IMAGE = ["resnet10", "vgg9", "pyramidnet10"]
@@ -22,7 +24,7 @@ PATCHES = ["vit4", "convnext4", "mixer4"]
 def example(name: str, size: int = 16, batch: int = 2) -> tuple[torch.Tensor, int]:
     """A batch for the network ``name``, and its in_channels."""
     generator = torch.Generator().manual_seed(1)
-    shape = {"mlp": (20,)}.get(name, (9, size) if name.endswith("1d") else (3, size, size))
+    shape = (20,) if name in FLAT else (9, size) if name.endswith("1d") else (3, size, size)
     return torch.randn(batch, *shape, generator=generator), shape[0]
 
 
@@ -85,7 +87,7 @@ def test_channels_at_full_width() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_initialization(name: str) -> None:
-    model = build(name, 50, num_features=256, in_channels=20 if name == "mlp" else 3, seed=3)
+    model = build(name, 50, num_features=256, in_channels=20 if name in FLAT else 3, seed=3)
     classifier = model.get_submodule("classifier")
     assert isinstance(classifier, nn.Linear)
     bound = 1 / math.sqrt(256)
@@ -95,7 +97,7 @@ def test_initialization(name: str) -> None:
     assert classifier.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
     for module in model.get_submodule("trunk").modules():
         if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Linear)):
-            assert module.bias is None
+            assert (module.bias is None) == (name not in NORM_FREE)
             fan_in = module.weight[0].numel()
             n = module.weight.numel()
             he = math.sqrt(2 / fan_in)
@@ -169,7 +171,13 @@ def test_a_last_layer_widens_a_narrow_network(name: str) -> None:
     # A network without batch norm stays without one.
     for model in (wide, whole):
         normed = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules())
-        assert normed == (name not in PATCHES)
+        assert normed == (name not in [*PATCHES, *NORM_FREE])
+
+
+@pytest.mark.parametrize("name", NORM_FREE)
+def test_networks_without_norms_have_none(name: str) -> None:
+    modules = build(name, 5, num_features=96, trunk_features=8, in_channels=3, seed=0).modules()
+    assert not any("Norm" in type(module).__name__ for module in modules)
 
 
 @pytest.mark.parametrize("name", names())

@@ -82,3 +82,10 @@ def test_wandb_is_told_curves_parameters_and_scores(monkeypatch):
 def test_wrong_writers(kind, where, message):
     with pytest.raises(TstarError, match=message):
         writer(kind, where)
+
+
+def test_a_curve_that_skips_epochs_keeps_its_epochs():
+    from tstar.sweep.writers import points
+
+    row = {**ROW, "curves": {"val_loss": [3.0, 2.0], "epoch": [4, 8]}}
+    assert list(points(row)) == [("val_loss", 4, 3.0), ("val_loss", 8, 2.0)]

@@ -306,3 +306,15 @@ def test_mixup_mixes_inputs_and_losses():
     assert _mixup(x, 0.4, 1, 3)[1] != share
     with pytest.raises(TstarError, match="not tokens"):
         _mixup(torch.ones(2, 3, dtype=torch.int64), 0.4, 0, 0)
+
+
+def test_very_long_trainings_are_measured_now_and_then(digits, monkeypatch) -> None:
+    config = dataclasses.replace(QUICK, epochs=7)
+    full = train(make_model(), digits, config)
+    assert "epoch" not in full.curves
+    monkeypatch.setattr("tstar.training.loop.MOST_POINTS", 3)
+    thin = train(make_model(), digits, config)
+    assert thin.curves["epoch"] == [3, 6, 7]
+    for name, values in full.curves.items():  # the same training, looked at less often
+        assert thin.curves[name] == [values[i - 1] for i in (3, 6, 7)]
+    assert thin.test_accuracy == full.test_accuracy

@@ -10,7 +10,9 @@ name                         network
 ``vit4``                     patches of 4×4 pixels, four blocks of attention of width M
 ``convnext4``                two ConvNeXt blocks of width M/2, two of width M
 ``mixer4``                   patches of 4×4 pixels, four MLP-Mixer blocks of width M
-``mlp``                      two hidden layers of width M, for vectors (N×D)
+``mlp``                      two hidden layers of width M, each with BN and ReLU, for vectors (N×D)
+``cnn4``, ``cnn4-1d``        four convolutions with ReLU, no norm anywhere
+``mlp-no-norm``              two hidden layers of width M, no norm
 ``torchvision/NAME``         ``torchvision.models.get_model(NAME)``
 ``timm/NAME``                ``timm.create_model(NAME)``
 ``transformers/NAME``        a configuration or local folder (in a study: below the data root);

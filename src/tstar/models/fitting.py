@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from tstar.models.registry import build
+from tstar.models.registry import FLAT, build
 
 if TYPE_CHECKING:
     from tstar.data import DataSet
@@ -25,9 +25,9 @@ def fitting_model(
 ) -> nn.Module:
     """A model by name, with the inputs and outputs that a data set needs.
 
-    ``mlp`` takes images and signals as well: they are flattened first.
+    The MLPs take images and signals as well: they are flattened first.
     """
-    flat = name == "mlp" and data.x_train.dim() > 2
+    flat = name in FLAT and data.x_train.dim() > 2
     model = build(
         name,
         data.num_classes,

@@ -27,6 +27,11 @@ def conv3(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
     return _CONV[nd](inputs, outputs, 3, stride=stride, padding=1, bias=False)
 
 
+def biased_conv3(nd: int, inputs: int, outputs: int) -> nn.Module:
+    """The same with a bias, for networks without norms (a norm would remove it)."""
+    return _CONV[nd](inputs, outputs, 3, padding=1)
+
+
 def conv1(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
     """A convolution of width 1, without bias, of every ``stride``-th pixel.
 

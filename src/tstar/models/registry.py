@@ -10,6 +10,7 @@ from torch import nn
 
 from tstar import own
 from tstar.errors import TstarError, unknown
+from tstar.models.cnn import cnn4
 from tstar.models.convnext import convnext4
 from tstar.models.layers import ChannelNorm, Network, conv1, global_pool, norm, own_random_numbers
 from tstar.models.mixer import mixer4
@@ -40,29 +41,40 @@ _CHOSEN = ("num_features", "trunk_features", "depth", "pretrained")
 Depth = dict[str, int]  # {"depth": n}, or empty for the network's own
 
 
+# What stands between the pooled features of a narrow trunk and M wide ones, as in MobileNetV3: norm and activation are
+# those of the network, none where it has none.
 def _convolutional(
     make: Callable[..., nn.Module], nd: int, inputs: int, width: int, m: int, k: int, depth: Depth
 ) -> nn.Module:
-    trunk = make(inputs, width, nd, **depth)
-    if width != m:
-        trunk = nn.Sequential(trunk, conv1(nd, width, m), norm(nd, m), nn.ReLU(inplace=True))
-    return Network(trunk, global_pool(nd), m, k)
+    trunk, pool = make(inputs, width, nd, **depth), global_pool(nd)
+    if width == m:
+        return Network(trunk, pool, m, k)
+    wider = [conv1(nd, width, m), norm(nd, m), nn.ReLU(inplace=True)]
+    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
 
 
 def _layer_normed(
     make: Callable[..., nn.Module], inputs: int, width: int, m: int, k: int, depth: Depth
 ) -> nn.Module:
-    trunk = make(inputs, width, **depth)
-    if width != m:  # no batch norm in a network that has none
-        trunk = nn.Sequential(trunk, conv1(2, width, m), ChannelNorm(m), nn.GELU())
-    return Network(trunk, global_pool(2), m, k)
+    trunk, pool = make(inputs, width, **depth), global_pool(2)
+    if width == m:
+        return Network(trunk, pool, m, k)
+    wider = [conv1(2, width, m), ChannelNorm(m), nn.GELU()]
+    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
 
 
-def _perceptron(inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
-    trunk = mlp(inputs, width, **depth)
+def _norm_free(nd: int, inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
+    trunk, pool = cnn4(inputs, width, nd, **depth), global_pool(nd)
+    if width == m:
+        return Network(trunk, pool, m, k)
+    wider = [nn.Flatten(), nn.Linear(width, m), nn.ReLU(inplace=True)]
+    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
+
+
+def _perceptron(norms: bool, inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
+    trunk = mlp(inputs, width, **depth, norms=norms)
     if width != m:
-        wider = nn.Linear(width, m, bias=False)
-        trunk = nn.Sequential(trunk, wider, nn.BatchNorm1d(m), nn.ReLU(inplace=True))
+        trunk = nn.Sequential(trunk, mlp(width, m, 1, norms=norms))
     return Network(trunk, nn.Identity(), m, k)
 
 
@@ -70,8 +82,12 @@ OWN: dict[str, Callable[[int, int, int, int, Depth], nn.Module]] = {
     **{name: partial(_convolutional, trunk, 2) for name, trunk in _CONVOLUTIONAL.items()},
     **{name: partial(_layer_normed, trunk) for name, trunk in _LAYER_NORMED.items()},
     **{f"{name}-1d": partial(_convolutional, trunk, 1) for name, trunk in _CONVOLUTIONAL.items()},
-    "mlp": _perceptron,
+    "mlp": partial(_perceptron, True),
+    "cnn4": partial(_norm_free, 2),
+    "cnn4-1d": partial(_norm_free, 1),
+    "mlp-no-norm": partial(_perceptron, False),
 }
+FLAT = ("mlp", "mlp-no-norm")  # networks of vectors
 
 
 def names() -> list[str]:
@@ -94,10 +110,10 @@ def build(
 
     ``num_features`` is M, the width of the classifier's input: any positive number for the networks
     of this package (512 by default); for those of other libraries it is only compared with theirs.
-    ``in_channels`` is the number of input channels, for ``mlp`` the input's dimension. With ``seed``
+    ``in_channels`` is the number of input channels, for the MLPs the input's dimension. With ``seed``
     the weights depend on nothing but the seed, and torch's global generator is left alone.
-    ``trunk_features``, for the networks of this package, is the width of all but a last 1×1 layer (with the network's
-    norm and activation) that widens to M, as MobileNet and EfficientNet have it; ``depth`` their number of blocks (per stage).
+    ``trunk_features``, for the networks of this package, is the width of all but a last layer (with the network's
+    norm and activation) that widens the pooled features to M, as MobileNetV3 has it; ``depth`` their number of blocks (per stage).
     ``pretrained`` loads the library's weights and makes a new output layer.
 
     ``module:name`` or ``file.py:name`` is a network of your own (:mod:`tstar.own`): a function that is given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,8 @@ def tensorboard(folder: str | Path) -> Callable[[Row], None]:
 
     def write(row: Row) -> None:
         with make(str(Path(folder) / row["key"])) as log:
-            for name, values in (row["curves"] or {}).items():
-                for epoch, value in enumerate(values, 1):
-                    log.add_scalar(name, value, epoch)
+            for name, epoch, value in points(row):
+                log.add_scalar(name, value, epoch)
             log.add_hparams(parameters(row), scores(row), run_name=".")
 
     return write
@@ -54,9 +53,8 @@ def mlflow(folder: str | Path) -> Callable[[Row], None]:
         run = client.create_run(number, run_name=row["key"]).info.run_id
         now = int(1000 * time.time())
         metrics = [entities.Metric(key, value, now, 0) for key, value in scores(row).items()]
-        for key, values in (row["curves"] or {}).items():
-            steps = enumerate(values, 1)
-            metrics += [entities.Metric(f"epoch/{key}", value, now, i) for i, value in steps]
+        for key, epoch, value in points(row):
+            metrics.append(entities.Metric(f"epoch/{key}", value, now, epoch))
         asked = [entities.Param(key, str(value)) for key, value in parameters(row).items()]
         for start in range(0, max(len(metrics), len(asked)), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
@@ -72,13 +70,24 @@ def wandb(project: str | Path) -> Callable[[Row], None]:
 
     def write(row: Row) -> None:
         run = module.init(project=str(project), id=row["key"], config=parameters(row), reinit=True)
-        curves = row["curves"] or {}
-        for epoch in range(max(map(len, curves.values()), default=0)):
-            run.log({n: v[epoch] for n, v in curves.items() if epoch < len(v)}, step=epoch + 1)
+        by_epoch: dict[int, dict[str, float]] = {}
+        for name, epoch, value in points(row):
+            by_epoch.setdefault(epoch, {})[name] = value
+        for epoch, values in by_epoch.items():
+            run.log(values, step=epoch)
         run.summary.update(scores(row))
         run.finish()
 
     return write
+
+
+def points(row: Row) -> Iterator[tuple[str, int, float]]:
+    """Every point of a run's learning curves: the curve's name, the epoch, the value."""
+    curves = dict(row["curves"] or {})
+    counted = curves.pop("epoch", None)  # of a training that was not measured after every epoch
+    for name, values in curves.items():
+        for epoch, value in zip(counted or range(1, len(values) + 1), values, strict=False):
+            yield name, int(epoch), value
 
 
 def parameters(row: Row) -> dict[str, Any]:

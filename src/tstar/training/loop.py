@@ -30,15 +30,19 @@ if TYPE_CHECKING:
     from tstar.data import DataSet
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
+MOST_POINTS = (
+    250  # of a learning curve: longer trainings are measured after every second, third, … epoch
+)
 
 
 @dataclass(frozen=True)
 class Result:
     """What a run gave. Accuracies are shares in [0, 1], of the last epoch; losses are in nats.
 
-    ``curves`` has one list per quantity, one number per epoch; ``train_*`` are means over the epoch's
-    augmented batches. ``val_*`` are ``None`` without a validation part; ``nll`` and ``ece`` are of
-    the test set. All scores are ``None`` where ``status`` is ``"diverged"``. ``extra`` holds what
+    ``curves`` has one list per quantity, one number per epoch; trainings of very many epochs are measured
+    after every second, third, … of them, and the list ``epoch`` says which. ``train_*`` are means over the
+    epoch's augmented batches. ``val_*`` are ``None`` without a validation part; ``nll`` and ``ece`` are of the
+    test set. All scores are ``None`` where ``status`` is ``"diverged"``. ``extra`` holds what
     the method recorded.
     """
 
@@ -100,6 +104,7 @@ def _train(
     metric = None if config.metric is None else _own_metric(config.metric)
 
     steps, epochs = length(len(data.y), config)
+    every = math.ceil(epochs / MOST_POINTS)
 
     def measure(x: Samples, y: Tensor) -> tuple[Scores, dict[str, float]]:
         with nullcontext() if average is None else average.applied():
@@ -198,14 +203,17 @@ def _train(
                 break
             done, count, lr = 0, 0, 0.0
             loss_sum, correct = torch.zeros_like(loss_sum), torch.zeros_like(correct)
-            if len(data.y_val):
-                val, own_val = measure(data.x_val, data.y_val)
-                record |= {"val_accuracy": val.accuracy, "val_loss": val.loss}
-                record |= {f"val_{name}": value for name, value in own_val.items()}
-            if config.test_curve:
-                record["test_accuracy"] = measure(data.x_test, data.y_test)[0].accuracy
-            for name, value in record.items():
-                curves.setdefault(name, []).append(value)
+            if epoch % every == 0 or epoch == epochs:
+                if every > 1:
+                    record["epoch"] = epoch
+                if len(data.y_val):
+                    val, own_val = measure(data.x_val, data.y_val)
+                    record |= {"val_accuracy": val.accuracy, "val_loss": val.loss}
+                    record |= {f"val_{name}": value for name, value in own_val.items()}
+                if config.test_curve:
+                    record["test_accuracy"] = measure(data.x_test, data.y_test)[0].accuracy
+                for name, value in record.items():
+                    curves.setdefault(name, []).append(value)
             if progress is not None:
                 progress(epoch, epochs, record)
         seconds = time.perf_counter() - started

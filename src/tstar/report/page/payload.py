@@ -96,7 +96,11 @@ def curves_payload(texts: Sequence[Any]) -> bytes:
         for i, curve in enumerate(parsed):
             full = curve.get(kind, _NOTHING)
             thin = full[thinned(len(full), room)]
-            kept[i], total[i] = len(thin), min(len(full), MISSING)
+            counted = curve.get(
+                "epoch", _NOTHING
+            )  # a long training was not measured after every epoch
+            epochs = int(counted[-1]) if len(counted) and len(full) else len(full)
+            kept[i], total[i] = len(thin), min(epochs, MISSING)
             steps, low[i], high[i] = quantize(thin.astype(float))
             values.append(steps)
         parts += [kept.tobytes(), total.tobytes(), low.tobytes(), high.tobytes()]
@@ -140,5 +144,5 @@ def _parse(text: Any) -> dict[str, NDArray[np.float32]]:
     return {
         name: np.array([math.nan if v is None else v for v in values], np.float32)
         for name, values in lists
-        if name in CURVES and isinstance(values, list)
+        if name in (*CURVES, "epoch") and isinstance(values, list)
     }
