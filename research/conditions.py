@@ -44,10 +44,20 @@ DATA: dict[str, dict[str, tuple[int, int, int]]] = {
     "vector": {"segment": (7, 1547, 763), "digits": (10, 1438, 359)},
     "text": {"banking77": (77, 10003, 3080), "clinc150": (150, 15000, 4500)},
 }
+# Frozen features (research.frozen_features): classes, training samples, M.
+PROBED = {
+    "mobilenet_caltech101": (101, 1515, 1280),
+    "minilm_banking77": (77, 2500, 384),
+    "mobilenet_cifar10": (10, 2500, 1280),
+    "minilm_clinc150": (150, 2500, 384),
+    "mobilenet_flowers102": (102, 1530, 1280),
+    "mobilenet_gtsrb": (43, 2500, 1280),
+}
+PROBES = 10_000  # conditions from here on are linear probes
 KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
 KIND_OF = {
     **dict.fromkeys(("vit", "convnext", "mixer"), "layer-norms"),
-    **dict.fromkeys(("cnn", "mlp-no-norm"), "no norms"),
+    **dict.fromkeys(("cnn", "mlp-no-norm", "probe"), "no norms"),
 }
 USUAL = {  # learning rate and weight decay that people take without thinking
     ("sgd", "batch-norms"): (0.1, 5e-4),
@@ -93,7 +103,9 @@ def nice(value: float) -> float:
 
 
 def draw(index: int, seed: int = SEED) -> Condition:
-    """Condition ``index``: the same whatever has been drawn before."""
+    """Condition ``index``: the same whatever has been drawn before; from ``PROBES`` on, linear probes."""
+    if index >= PROBES:
+        return _probe(index, seed)
     block, place = divmod(index, len(FAMILIES))
     family = list(FAMILIES)[np.random.default_rng([seed, block]).permutation(len(FAMILIES))[place]]
     random = np.random.default_rng([seed, block, place])
@@ -171,6 +183,50 @@ def draw(index: int, seed: int = SEED) -> Condition:
         config=config,
     )
     return Condition(index, family, plain)
+
+
+def _probe(index: int, seed: int) -> Condition:
+    """A linear probe: the output layer alone is trained, on features of a frozen pretrained network."""
+    random = np.random.default_rng([seed, index])
+    dataset = list(PROBED)[(index - PROBES) % len(PROBED)]
+    classes, rows, _ = PROBED[dataset]
+    optimizer = "adamw" if random.random() < 0.5 else "sgd"
+    lr = {"sgd": 0.1, "adamw": 1e-3}[optimizer]
+    if random.random() < 0.2:
+        lr *= 3.0 if random.random() < 0.5 else 1 / 3
+    config = Config(
+        steps=_log_int(random, 100, 2000),
+        batch_size=int(random.choice([16, 32, 64, 128, 256])),
+        optimizer=optimizer,
+        lr=nice(lr),
+        weight_decay=float(random.choice([0.0, 5e-4])) if optimizer == "sgd" else 0.01,
+        schedule=str(random.choice(["cosine", "constant"], p=[0.7, 0.3])),
+        val_fraction=0.2,
+        augment=False,
+    )
+    samples = _log_int(random, min(rows, PER_CLASS * classes), rows)
+    plain = Spec(
+        dataset=dataset,
+        model="research.networks:linear",
+        train_samples=None if samples == rows else samples,
+        temperature=1.0,
+        norm="none",
+        config=config,
+    )
+    return Condition(index, "probe", plain)
+
+
+def features_of(spec: Spec) -> int:
+    """M, which a probe takes from its data."""
+    return spec.num_features or PROBED[spec.dataset][2]
+
+
+def classes_of(spec: Spec) -> int:
+    if spec.dataset in PROBED:
+        return PROBED[spec.dataset][0]
+    return spec.classes or next(
+        sets[spec.dataset][0] for sets in DATA.values() if spec.dataset in sets
+    )
 
 
 def _log_int(random: np.random.Generator, low: int, high: int) -> int:

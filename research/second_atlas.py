@@ -26,7 +26,16 @@ from typing import Any
 
 import torch
 
-from research.conditions import DATA, SEED, Condition, draw, nice, predicted
+from research.conditions import (
+    PROBES,
+    SEED,
+    Condition,
+    classes_of,
+    draw,
+    features_of,
+    nice,
+    predicted,
+)  # fmt: skip
 from tstar.sweep.columns import FINAL
 from tstar.sweep.execute import DataKey, Job, Outcome, checksum, execute, load_data
 from tstar.sweep.provenance import commit
@@ -58,12 +67,6 @@ def results(store: Store) -> Results:
         for row in store.rows()
         if row["status"] in FINAL
     }
-
-
-def classes_of(spec: Spec) -> int:
-    return spec.classes or next(
-        sets[spec.dataset][0] for sets in DATA.values() if spec.dataset in sets
-    )
 
 
 def score(found: Results, spec: Spec) -> float | None:
@@ -115,7 +118,7 @@ def tuned(condition: Condition, found: Results) -> Spec | None:
 def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     """The tempered runs of a condition, given its tuned plain run."""
     user = condition.plain
-    K, M = classes_of(user), user.num_features or 0
+    K, M = classes_of(user), features_of(user)
     c = user.config
 
     def tempered(base: Spec, T: float, **changes: Any) -> Spec:
@@ -176,11 +179,16 @@ def main() -> None:
     parser.add_argument("--data-root", required=True)
     parser.add_argument("--conditions", type=int, default=250)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument(
+        "--probes", action="store_true", help="The linear probes in place of the rest."
+    )
     parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
     given = parser.parse_args()
     torch.set_num_threads(1)
     part, parts = map(int, given.part.split("/"))
-    mine = (draw(index, given.seed) for index in range(part - 1, given.conditions, parts))
+    first = PROBES if given.probes else 0
+    chosen = range(first + part - 1, first + given.conditions, parts)
+    mine = (draw(index, given.seed) for index in chosen)
     with Store(given.store, create=True) as store:
         try:
             for count, outcome in enumerate(work(store, mine, given.data_root), 1):

@@ -2,7 +2,16 @@
 
 from collections import Counter
 
-from research.conditions import DATA, FAMILIES, draw
+from research.conditions import (
+    DATA,
+    FAMILIES,
+    PROBED,
+    PROBES,
+    TESTED,
+    classes_of,
+    draw,
+    features_of,
+)
 from research.second_atlas import identity, missing, plain_runs, recipes, runs_of, tuned
 
 
@@ -29,6 +38,22 @@ def test_ranges():
     assert {spec.config.optimizer for spec in drawn} == {"sgd", "adamw"}
     assert len({spec.config.batch_size for spec in drawn}) >= 6
     assert len({spec.config.schedule for spec in drawn}) == 4
+
+
+def test_enough_test_samples_are_left():
+    sizes = {name: facts for sets in DATA.values() for name, facts in sets.items()}
+    for spec in (draw(i).plain for i in range(120)):
+        available, _, tests = sizes[spec.dataset]
+        assert classes_of(spec) * tests / available >= min(TESTED, tests) - 1
+
+
+def test_probes_train_the_output_layer_alone():
+    drawn = [draw(PROBES + i) for i in range(12)]
+    assert {c.plain.dataset for c in drawn} == set(PROBED)
+    for condition in drawn:
+        assert condition.family == "probe"
+        assert features_of(condition.plain) in (384, 1280)
+        assert condition.plain.model == "research.networks:linear"
 
 
 def _run_all(condition, value):

@@ -1,0 +1,198 @@
+"""What the user gains over their own model: one record per condition of the second atlas.
+
+    tstar runs export atlas2.db results/atlas2/store.parquet
+    python -m research.user_gains          # → results/atlas2/*.csv
+
+A condition's *default plain* is the user's model at the user's rate and decay; *tuned plain* is the best of six plain runs by
+validation accuracy. Everything that is compared has the same seeds. Test accuracy scores, in points; a run that diverged
+counts as chance.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from research.conditions import (
+    DATA,
+    KIND_OF,
+    PROBES,
+    SEED,
+    Condition,
+    classes_of,
+    draw,
+    features_of,
+)
+from research.second_atlas import RIVALS, Results, identity, plain_runs, recipes, runs_of, tuned
+from tstar.sweep.columns import FINAL
+from tstar.sweep.spec import Spec
+
+FOLDER = Path(__file__).resolve().parents[1] / "results" / "atlas2"
+STORE = FOLDER / "store.parquet"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A condition whose runs are all there."""
+
+    condition: Condition
+    found: Results
+
+    @property
+    def user(self) -> Spec:
+        return self.condition.plain
+
+    @cached_property
+    def tuned(self) -> Spec:
+        chosen = tuned(self.condition, self.found)
+        assert chosen is not None
+        return chosen
+
+    def test(self, spec: Spec) -> float | None:
+        """Test accuracy in points; ``None`` if it was not run."""
+        row = self.found.get(identity(spec))
+        if row is None:
+            return None
+        if row["status"] == "diverged":
+            return 100 / classes_of(spec)
+        return 100 * float(row["test_accuracy"])
+
+    def value(self, spec: Spec, name: str) -> float | None:
+        row = self.found.get(identity(spec))
+        return None if row is None or row[name] is None else float(row[name])
+
+    @cached_property
+    def runs(self) -> list[Spec]:
+        return runs_of(self.condition, self.found)
+
+    def curve(self, norm: str = "batch", backbone: str = "as-is") -> dict[float, float]:
+        """Accuracy over T at the user's rate and decay, seed 0."""
+        found = {}
+        for spec in self.runs:
+            same = spec.config == self.user.config and spec.seed == 0 and spec.method == "fixed"
+            if same and spec.norm == norm and spec.backbone == backbone:
+                accuracy = self.test(spec)
+                if accuracy is not None:
+                    found[float(spec.temperature or 0)] = accuracy
+        return dict(sorted(found.items()))
+
+    def at(self, T: float) -> float:
+        """BN with T at the user's rate: linear in ln T between the temperatures that were run, constant outside."""
+        curve = self.curve()
+        return float(np.interp(math.log(T), np.log(list(curve)), list(curve.values())))
+
+    @cached_property
+    def plain(self) -> float:
+        accuracy = self.test(self.user)
+        assert accuracy is not None
+        return accuracy
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        s, c = self.user, self.user.config
+        kind = next((kind for kind, sets in DATA.items() if s.dataset in sets), "features")
+        matched = [
+            row
+            for spec in self.runs
+            if spec.backbone == "matched" and (row := self.found.get(identity(spec)))
+        ]
+        extra = json.loads(matched[0]["extra"] or "{}") if matched else {}
+        seen = round(float(self.found[identity(s)]["num_train"]) * (1 - c.val_fraction))
+        return {
+            "condition": self.condition.index,
+            "family": self.condition.family,
+            "norms": KIND_OF.get(self.condition.family, "batch-norms"),
+            "dataset": s.dataset,
+            "kind": kind,
+            "model": s.model,
+            "M": features_of(s),
+            "trunk": s.trunk_features or features_of(s),
+            "depth": s.depth,
+            "K": classes_of(s),
+            "samples": seen,
+            "optimizer": c.optimizer,
+            "lr": c.lr,
+            "momentum": c.momentum if c.optimizer == "sgd" else math.nan,
+            "decay": c.weight_decay,
+            "batch": c.batch_size,
+            "steps": c.steps,
+            "epochs": (c.steps or 0) * c.batch_size / seen,
+            "schedule": c.schedule,
+            "smoothing": c.label_smoothing,
+            "noise": s.label_noise,
+            "augment": bool(c.augment),
+            "backbone_factor": extra.get("backbone_factor", math.nan),
+            "train_accuracy": self.value(self.user, "train_accuracy"),
+            "chance": 100 / classes_of(s),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """The facts, the two baselines and every recipe, flat."""
+        row = self.facts | {"plain": self.plain, "tuned": self.test(self.tuned)}
+        row |= {
+            "tuned_lr": self.tuned.config.lr / self.user.config.lr,
+            "tuned_decay": self.tuned.config.weight_decay,
+            "plain_1": self.test(replace(self.user, seed=1)),
+            "tuned_1": self.test(replace(self.tuned, seed=1)),
+            "best_plain_run": max(
+                self.test(s) or 0 for s in plain_runs(self.condition, self.found)
+            ),
+        }
+        temperatures = self.curve()
+        row["curve"] = json.dumps(temperatures)
+        made = list(recipes(self.condition, self.tuned))
+        middle = next(s for s in made if s.backbone == "matched").temperature
+        row["middle"] = middle
+        for name, spec in {
+            "bn1": replace(self.user, norm="batch"),
+            "bn": replace(self.user, norm="batch", temperature=middle),
+        }.items():
+            row[name], row[f"{name}_1"] = self.test(spec), self.test(replace(spec, seed=1))
+        row["matched"] = next(iter(self.curve("batch", "matched").values()), None)
+        row["no_norm"] = next(iter(self.curve("none", "times-t").values()), None)
+        for spec in made:
+            if spec.seed or spec.norm != "batch" or spec.backbone != "as-is":
+                continue
+            if spec.config == self.tuned.config and self.tuned != self.user:
+                row["tuned_bn1" if spec.temperature == 1 else "tuned_bn"] = self.test(spec)
+            elif spec.config != self.user.config:
+                row["faster_bn"], row["faster_T"] = self.test(spec), spec.temperature
+        for method in RIVALS:
+            spec = replace(self.user, method=method, temperature=None, norm=None)
+            row[method] = self.test(spec)
+        return row
+
+
+def load(path: Path = STORE) -> Results:
+    """Every finished run of an export, by its identity."""
+    blank = Spec("x", "x", temperature=1.0, norm="none").to_dict()
+    rows: Iterable[Mapping[str, Any]] = pd.read_parquet(path).to_dict("records")
+    found = {}
+    for row in rows:
+        if row["status"] in FINAL:
+            clean = {k: None if isinstance(v, float) and v != v else v for k, v in row.items()}
+            found[identity({**blank, **json.loads(clean["spec"])})] = clean
+    return found
+
+
+def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:
+    """The conditions that are complete."""
+    chosen = [*range(conditions), *range(PROBES, PROBES + conditions)]
+    every = (Measured(draw(i, seed), found) for i in chosen)
+    return [
+        m
+        for m in every
+        if tuned(m.condition, found) is not None and all(identity(spec) in found for spec in m.runs)
+    ]
+
+
+def table(found: Results, **which: int) -> pd.DataFrame:
+    return pd.DataFrame([m.record() for m in measured(found, **which)])
