@@ -72,6 +72,8 @@ BATCHES = {8: 0.1, 16: 0.18, 32: 0.2, 64: 0.2, 128: 0.14, 256: 0.09, 512: 0.09}
 SECONDS = (
     3.5  # the most that a run may take by the estimate below, and a quarter more for the shortest
 )
+QUICK = 1.4  # the same from condition FIRST on, where the run is not meant to fit its training set
+FIRST = 40
 TESTED = 300  # test samples at the least (or all there are): fewer would drown everything in noise
 FEWEST = 400  # training samples at the least, for the same reason: a fifth of them choose
 PER_CLASS = (
@@ -143,11 +145,12 @@ def draw(index: int, seed: int = SEED) -> Condition:
         random.choice(["cosine", "linear", "constant", "one-cycle"], p=[0.5, 0.2, 0.15, 0.15])
     )
 
+    seconds = SECONDS if fits or index < FIRST else QUICK
     cost = _step_seconds(family, kind, trunk or wide, depth, batch)
-    while 100 * cost > 1.25 * SECONDS and batch > 64:
+    while 100 * cost > 1.25 * seconds and batch > 64:
         batch //= 2
         cost = _step_seconds(family, kind, trunk or wide, depth, batch)
-    longest = max(100, min(10_000, int(SECONDS / cost)))
+    longest = max(100, min(10_000, int(seconds / cost)))
     if fits:  # few enough samples that the cost limit allows the passes
         samples = min(samples, max(FEWEST, PER_CLASS * classes, longest * batch // EPOCHS_TO_FIT))
         batch = min(batch, 2 ** int(math.log2(samples / 2)))

@@ -155,21 +155,29 @@ def missing(condition: Condition, found: Results) -> list[Spec]:
 
 
 def work(store: Store, conditions: Iterable[Condition], data_root: str) -> Iterator[Outcome]:
-    """Run what is missing, condition by condition. Several processes may do so on one store: each run is claimed first."""
+    """Run what is missing, condition by condition."""
     for condition in conditions:
         found, tried = results(store), set[str]()
-        data = load_data(DataKey.of(condition.plain), data_root)
-        digest = checksum(data)
         while left := [s for s in missing(condition, found) if identity(s) not in tried]:
-            spec = replace(left[0], data_checksum=digest)
-            tried.add(identity(spec))
-            if not store.claim(spec, study=("atlas2", "")):
-                continue  # another process is at it: it goes on with the condition, this one with the next
-            outcome = execute(Job(spec, data_root), data)
-            if store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()}):
+            tried.add(identity(left[0]))
+            for outcome in runs_all(store, left[:1], data_root, "atlas2"):
                 row = store.get(outcome.key)
                 if row is not None and row["status"] in FINAL:
-                    found[identity(spec)] = row
+                    found[identity(left[0])] = row
+                yield outcome
+
+
+def runs_all(
+    store: Store, specs: Iterable[Spec], data_root: str | None, study: str
+) -> Iterator[Outcome]:
+    """Run these in this process. Several processes may do so on one store: each run is claimed first."""
+    for spec in specs:
+        data = load_data(DataKey.of(spec), data_root)
+        spec = replace(spec, data_checksum=checksum(data))
+        if not store.claim(spec, study=(study, "")):
+            continue  # done, or another process is at it
+        outcome = execute(Job(spec, data_root), data)
+        if store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()}):
             yield outcome
 
 
