@@ -119,16 +119,16 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     """The tempered runs of a condition, given its tuned plain run."""
     user = condition.plain
     K, M = classes_of(user), features_of(user)
-    c = user.config
 
     def tempered(base: Spec, T: float, **changes: Any) -> Spec:
         return replace(base, temperature=nice(T), **{"norm": "batch", **changes})
 
-    middle = predicted(user, K, M, c.lr)
+    middle = predicted(user, K, M, user.config.lr)
     yield tempered(user, 1.0)
     for factor in (0.5, 1.0, 2.0, 4.0):
         yield tempered(user, middle * factor)
-    yield tempered(user, middle, backbone="matched")
+    if condition.index < PROBES:  # a probe has no backbone to match
+        yield tempered(user, middle, backbone="matched")
     yield tempered(user, middle, norm="none", backbone="times-t")
     faster = condition.at(lr=3.0)
     yield tempered(faster, predicted(faster, K, M, faster.config.lr))

@@ -30,6 +30,7 @@ from research.conditions import (
     classes_of,
     draw,
     features_of,
+    predicted,
 )
 from research.second_atlas import RIVALS, Results, identity, plain_runs, recipes, runs_of, tuned
 from tstar.sweep.columns import FINAL
@@ -149,7 +150,8 @@ class Measured:
         temperatures = self.curve()
         row["curve"] = json.dumps(temperatures)
         made = list(recipes(self.condition, self.tuned))
-        middle = next(s for s in made if s.backbone == "matched").temperature
+        K, M = classes_of(self.user), features_of(self.user)
+        middle = predicted(self.user, K, M, self.user.config.lr)
         row["middle"] = middle
         for name, spec in {
             "bn1": replace(self.user, norm="batch"),
@@ -196,3 +198,96 @@ def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Me
 
 def table(found: Results, **which: int) -> pd.DataFrame:
     return pd.DataFrame([m.record() for m in measured(found, **which)])
+
+
+# What is compared with the user's own model, and where its test accuracy stands in the table.
+RECIPES = {
+    "tuned plain": "tuned",
+    "BN, T = 1": "bn1",
+    "BN, T": "bn",
+    "BN, T, matched": "matched",
+    "T without BN": "no_norm",
+    "BN, T, rate × 3": "faster_bn",
+    "Insert LN": "insert-ln",
+    "learned T": "learned-temperature",
+    "label smoothing": "label-smoothing",
+}
+MOST = 10.0  # points: in means a gain counts at most so much, so that one rescued training does not speak for all
+
+
+def noise(rows: pd.DataFrame) -> float:
+    """Standard deviation of the difference of two runs that differ by their seed alone, robustly (from the quartiles)."""
+    same = pd.concat([rows[name] - rows[f"{name}_1"] for name in ("plain", "bn1", "bn")]).dropna()
+    return float((same.quantile(0.75) - same.quantile(0.25)) / 1.349)
+
+
+def groups(rows: pd.DataFrame) -> dict[str, pd.Series]:
+    """The parts of the atlas that are reported, each a mask."""
+    fits = rows["train_accuracy"] >= 0.99
+    made = {"all": pd.Series(True, index=rows.index)}
+    for name in ("norms", "family", "kind", "optimizer"):
+        for value in sorted(rows[name].unique()):
+            made[f"{name}: {value}"] = rows[name] == value
+    for kind in sorted(rows["norms"].unique()):
+        for optimizer in sorted(rows["optimizer"].unique()):
+            made[f"{kind}, {optimizer}"] = (rows["norms"] == kind) & (
+                rows["optimizer"] == optimizer
+            )
+    made |= {"plain fits its training set": fits, "plain does not fit it": ~fits}
+    made |= {
+        "M up to 64": rows["M"] <= 64,
+        "M 128 to 256": rows["M"].between(128, 256),
+        "M from 384": rows["M"] >= 384,
+        "batch up to 16": rows["batch"] <= 16,
+        "batch 32 to 64": rows["batch"].between(32, 64),
+        "batch from 128": rows["batch"] >= 128,
+        "up to 300 steps": rows["steps"] <= 300,
+        "from 1,000 steps": rows["steps"] >= 1000,
+        "K up to 10": rows["K"] <= 10,
+        "K from 50": rows["K"] >= 50,
+    }
+    return made
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per part of the atlas, recipe and baseline: mean gain with its interval, helped and harmed beyond noise."""
+    from research.clustered import interval
+
+    beyond = 2 * noise(rows)
+    made = []
+    for part, mask in groups(rows).items():
+        for recipe, column in RECIPES.items():
+            for baseline in ("plain", "tuned"):
+                if column == baseline:
+                    continue
+                some = rows[mask & rows[column].notna()]
+                if len(some) < 4:
+                    continue
+                gains = (some[column] - some[baseline]).astype(float)
+                held = gains.clip(-MOST, MOST)
+                mean, low, high = interval(held, some["dataset"], some["family"])
+                made.append(
+                    {"part": part, "recipe": recipe, "over": baseline, "conditions": len(some), "gain": mean, "low": low,
+                     "high": high, "median": gains.median(), "unbounded": gains.mean(), "helped": (gains > beyond).mean(),
+                     "harmed": (gains < -beyond).mean(), "worst": gains.min(), "best": gains.max()}
+                )  # fmt: skip
+    return pd.DataFrame(made)
+
+
+def main() -> None:
+    found = load()
+    rows = table(found)
+    FOLDER.mkdir(exist_ok=True)
+    rows.drop(columns="curve").to_csv(FOLDER / "conditions.csv", index=False, float_format="%.5g")
+    made = summary(rows)
+    made.to_csv(FOLDER / "gains.csv", index=False, float_format="%.4g")
+    facts = {"runs": len(found), "conditions": len(rows), "noise": noise(rows),
+             "fits": float((rows["train_accuracy"] >= 0.99).mean())}  # fmt: skip
+    pd.Series(facts).to_csv(FOLDER / "facts.csv", header=False, float_format="%.4g")
+    print(facts)
+    shown = made[(made["over"] == "plain") & made["part"].isin(["all", *made["part"]])]
+    print(shown.round(2).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
