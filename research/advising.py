@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tstar.formula.equation import temperature
 from tstar.formula.rules import rule
+
+C = 0.61  # of the head law, fitted on the first atlas
+BUDGET = {"sgd": 0.28, "adam": 0.026}  # of version 0.1's law
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
@@ -46,7 +48,7 @@ def accuracy(row: Row, advice: Advice) -> float:
         curve = json.loads(row["curve"])
         logs = [math.log(float(T)) for T in curve]
         return float(np.interp(math.log(advice.T), logs, list(curve.values())))
-    column = {"faster": "faster_bn"}.get(advice.recipe, advice.recipe)
+    column = {"faster": "faster_bn", "fastest": "fastest_bn"}.get(advice.recipe, advice.recipe)
     value = row[column]
     return math.nan if value is None else float(value)
 
@@ -72,24 +74,30 @@ def same_speed(row: Row) -> float:
     return 1.0 if factor is None or factor != factor else float(np.clip(1 / factor, 0.25, 64.0))
 
 
-def today(row: Row) -> float:
-    """The law of version 0.1."""
-    rate = {"constant": 1.0, "one-cycle": 0.43}.get(row["schedule"], 0.5)
-    told = {"optimizer": row["optimizer"], "lr": row["lr"], "steps": int(row["steps"])}
+def budget_law(row: Row) -> float:
+    """The law of version 0.1: min(T* of cn, 0.28·sqrt(lr·steps·M/K)) for SGD, min(T*, 0.026·lr·steps·M) for Adam."""
+    spent = row["lr"] * row["steps"] * (2.0 if row["schedule"] == "constant" else 1.0)
+    M, K = row["M"], row["K"]
     if row["optimizer"] == "sgd":
-        told["momentum"] = row["momentum"]
-    del rate
-    return temperature(int(row["M"]), int(row["K"]), **told)
+        limit = BUDGET["sgd"] * math.sqrt(spent * 0.1 / (1 - row["momentum"]) * M / K)
+    else:
+        limit = BUDGET["adam"] * spent * M
+    return max(min(paper(row), limit), 0.25)
+
+
+def paper(row: Row, name: str = "ours-cn") -> float:
+    return rule(name, int(row["M"]), int(row["K"]))
 
 
 TEMPERATURES: dict[str, Callable[[Row], float]] = {
     "T = 1": lambda row: 1.0,
     "T = 2": lambda row: 2.0,
-    "head law": lambda row: head_law(row, 0.61),
+    "head law": lambda row: head_law(row, C),
     "same speed": same_speed,
-    "law of 0.1": today,
-    "paper, cn": lambda row: rule("ours-cn", int(row["M"]), int(row["K"])),
-    "paper, base": lambda row: rule("ours-base", int(row["M"]), int(row["K"])),
+    "min(head law, cn)": lambda row: min(head_law(row, C), max(1.0, paper(row))),
+    "law of 0.1": budget_law,
+    "paper, cn": paper,
+    "paper, base": lambda row: paper(row, "ours-base"),
     "sqrt(M)": lambda row: math.sqrt(row["M"]),
 }
 

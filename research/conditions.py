@@ -57,7 +57,8 @@ PROBES = 10_000  # conditions from here on are linear probes
 KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
 KIND_OF = {
     **dict.fromkeys(("vit", "convnext", "mixer"), "layer-norms"),
-    **dict.fromkeys(("cnn", "mlp-no-norm", "probe"), "no norms"),
+    **dict.fromkeys(("cnn", "mlp-no-norm"), "no norms"),
+    "probe": "frozen",
 }
 USUAL = {  # learning rate and weight decay that people take without thinking
     ("sgd", "batch-norms"): (0.1, 5e-4),

@@ -8,7 +8,7 @@ Stages of a condition, each decided by validation accuracy of the one before:
 2. plain one half-decade further in the better direction;
 3. plain at the best of these rates with ten times and a tenth of the weight decay. The best of all is *tuned plain*;
 4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN; BN with T
-   at three times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
+   at three and ten times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
 
 A condition is one process's work from its first run to its last. Everything is in the store under its content, so that the
 command goes on where it was killed.
@@ -45,6 +45,7 @@ from tstar.sweep.store import Store
 STEP = math.sqrt(10)
 RIVALS = ("insert-ln", "learned-temperature", "label-smoothing")
 RIVALS_EVERY = 3
+FASTER = (3.0, 10.0)  # times the user's rate, with BN and the T for that rate
 Results = dict[str, dict[str, Any]]
 
 
@@ -130,13 +131,16 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     if condition.index < PROBES:  # a probe has no backbone to match
         yield tempered(user, middle, backbone="matched")
     yield tempered(user, middle, norm="none", backbone="times-t")
-    faster = condition.at(lr=3.0)
-    yield tempered(faster, predicted(faster, K, M, faster.config.lr))
+    higher = [
+        tempered(at, predicted(at, K, M, at.config.lr))
+        for at in (condition.at(lr=factor) for factor in FASTER)
+    ]
+    yield from higher
     if chosen != user:
         for T in (1.0, predicted(chosen, K, M, chosen.config.lr)):
             yield tempered(chosen, T)
         yield replace(chosen, seed=1)
-    for spec in (user, tempered(user, 1.0), tempered(user, middle)):
+    for spec in (user, tempered(user, middle), higher[0]):
         yield replace(spec, seed=1)
     if condition.index % RIVALS_EVERY == 0:
         for method in RIVALS:

@@ -32,7 +32,16 @@ from research.conditions import (
     features_of,
     predicted,
 )
-from research.second_atlas import RIVALS, Results, identity, plain_runs, recipes, runs_of, tuned
+from research.second_atlas import (
+    RIVALS,
+    STEP,
+    Results,
+    identity,
+    plain_runs,
+    recipes,
+    runs_of,
+    tuned,
+)
 from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import Spec
 
@@ -141,6 +150,8 @@ class Measured:
         row |= {
             "tuned_lr": self.tuned.config.lr / self.user.config.lr,
             "tuned_decay": self.tuned.config.weight_decay,
+            "plain_faster": self.test(self.condition.at(lr=STEP)),
+            "plain_slower": self.test(self.condition.at(lr=1 / STEP)),
             "plain_1": self.test(replace(self.user, seed=1)),
             "tuned_1": self.test(replace(self.tuned, seed=1)),
             "best_plain_run": max(
@@ -160,13 +171,20 @@ class Measured:
             row[name], row[f"{name}_1"] = self.test(spec), self.test(replace(spec, seed=1))
         row["matched"] = next(iter(self.curve("batch", "matched").values()), None)
         row["no_norm"] = next(iter(self.curve("none", "times-t").values()), None)
-        for spec in made:
-            if spec.seed or spec.norm != "batch" or spec.backbone != "as-is":
-                continue
-            if spec.config == self.tuned.config and self.tuned != self.user:
-                row["tuned_bn1" if spec.temperature == 1 else "tuned_bn"] = self.test(spec)
-            elif spec.config != self.user.config:
-                row["faster_bn"], row["faster_T"] = self.test(spec), spec.temperature
+        if self.tuned != self.user:
+            for spec in made:
+                there = spec.config == self.tuned.config and not spec.seed and spec.norm == "batch"
+                if there and spec.backbone == "as-is":
+                    row["tuned_bn1" if spec.temperature == 1 else "tuned_bn"] = self.test(spec)
+        for factor, name in zip(FASTER, ("faster_bn", "fastest_bn"), strict=True):
+            at = self.condition.at(lr=factor)
+            T = predicted(at, K, M, at.config.lr)
+            spec = replace(at, norm="batch", temperature=T)
+            row |= {
+                name: self.test(spec),
+                f"{name}_1": self.test(replace(spec, seed=1)),
+                f"{name}_T": T,
+            }
         for method in RIVALS:
             spec = replace(self.user, method=method, temperature=None, norm=None)
             row[method] = self.test(spec)
@@ -203,11 +221,14 @@ def table(found: Results, **which: int) -> pd.DataFrame:
 # What is compared with the user's own model, and where its test accuracy stands in the table.
 RECIPES = {
     "tuned plain": "tuned",
+    "plain, rate × 3.2": "plain_faster",
+    "plain, rate ÷ 3.2": "plain_slower",
     "BN, T = 1": "bn1",
     "BN, T": "bn",
     "BN, T, matched": "matched",
     "T without BN": "no_norm",
     "BN, T, rate × 3": "faster_bn",
+    "BN, T, rate × 10": "fastest_bn",
     "Insert LN": "insert-ln",
     "learned T": "learned-temperature",
     "label smoothing": "label-smoothing",
@@ -217,7 +238,9 @@ MOST = 10.0  # points: in means a gain counts at most so much, so that one rescu
 
 def noise(rows: pd.DataFrame) -> float:
     """Standard deviation of the difference of two runs that differ by their seed alone, robustly (from the quartiles)."""
-    same = pd.concat([rows[name] - rows[f"{name}_1"] for name in ("plain", "bn1", "bn")]).dropna()
+    same = pd.concat(
+        [rows[name] - rows[f"{name}_1"] for name in ("plain", "bn", "faster_bn")]
+    ).dropna()
     return float((same.quantile(0.75) - same.quantile(0.25)) / 1.349)
 
 
