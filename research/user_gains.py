@@ -33,6 +33,7 @@ from research.conditions import (
     predicted,
 )
 from research.second_atlas import (
+    FASTER,
     RIVALS,
     STEP,
     Results,
