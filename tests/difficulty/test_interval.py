@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tstar.difficulty import csg
-from tstar.difficulty.interval import over_draws
+from tstar.difficulty import csg, interval
+from tstar.difficulty.interval import bootstrap, over_draws
 
 
 def test_the_interval_holds_the_value_and_narrows_with_samples(helpers):
@@ -47,3 +47,15 @@ def test_the_reach_over_draws_is_students():
         low, high = over_draws(values, 10_000)
         reach = student.ppf(0.975, n - 1) * values.std(ddof=1)
         assert (high - low) / 2 == pytest.approx(reach, rel=2e-3)
+
+
+@pytest.mark.parametrize(("classes", "draws"), [(256, 200), (257, 50)])
+def test_the_bootstrap_is_the_middle_95_percent_of_its_draws(monkeypatch, classes, draws):
+    values = iter(np.arange(1000) / 1000)
+    for step in ("expectation", "similarity", "laplacian"):
+        monkeypatch.setattr(interval, step, lambda *given: np.eye(1))
+    monkeypatch.setattr(interval, "cumulative_gradient", lambda spectrum: next(values))
+    owners = np.arange(classes)
+    low, high = bootstrap(1.0, owners[:, None], owners, np.ones(classes), classes, seed=0)
+    assert next(values) == draws / 1000
+    assert (high - 1, 1 - low) == pytest.approx((0.95 * (draws - 1) / 2000,) * 2)

@@ -1,5 +1,7 @@
 """The result, as it prints and compares."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import tstar
@@ -27,3 +29,5 @@ def test_wild_volumes_are_called_of_little_use(helpers):
     assert result.regime == "volumes"
     assert result.effective_samples < 5
     assert "of little use" in str(result)
+    for few, said in ((4.99, True), (5.0, False)):
+        assert ("of little use" in str(replace(result, effective_samples=few))) is said

@@ -13,7 +13,7 @@ import tstar
 from tstar import TstarError
 from tstar.surgery.finding import find_head
 from tstar.surgery.reparametrization import param_groups
-from tstar.surgery.speed import matched_backbone
+from tstar.surgery.speed import Speeds, matched_backbone
 
 B, M, K = 32, 24, 5
 SGD, ADAM = ("sgd", 0.1), ("adam", 1e-3)
@@ -238,6 +238,12 @@ def test_the_record_prints_compares_and_becomes_json():
     assert "does not see a gradient's size" in str(adam)
     assert not any("backbone" in caution for caution in adam.cautions)
     assert tstar.speeds(network(), batch(), SGD).cautions == ()
+
+
+def test_a_speed_is_worth_a_caution_beyond_a_factor_of_two():
+    for ratio, said in ((2.0, 0), (2.01, 3), (0.5, 0), (0.49, 3)):
+        got = Speeds(ratio, 1.0, ratio, 1.0, ratio, "sgd", 0.1, 1.0)
+        assert len(got.cautions) == said
 
 
 def test_it_takes_batches_as_loaders_and_trainers_give_them_and_changes_nothing():

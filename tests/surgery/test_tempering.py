@@ -227,3 +227,12 @@ def test_compiled_whole_without_a_graph_break():
     compiled = torch.compile(tempered, fullgraph=True, backend="aot_eager")
     x = torch.randn(4, 3, 8, 8)
     torch.testing.assert_close(compiled(x), tempered(x))
+
+
+@pytest.mark.parametrize(("parameters", "runs"), [(29_000_000, 1), (30_000_000, 0)])
+def test_a_large_model_is_not_run_to_see_that_its_head_is_called(parameters, runs):
+    model, calls = network(), []
+    model[0].register_parameter("large", nn.Parameter(torch.empty(parameters)))
+    model[0].register_forward_hook(lambda *_: calls.append(1))
+    tstar.temper(model, 2.0, head="2", inplace=True)
+    assert len(calls) == runs
