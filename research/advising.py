@@ -1,11 +1,10 @@
 """Which advice would have been worth following on the second atlas: candidates, judged with parts of it left out.
 
-    python -m research.advising            # → results/atlas2/advice*.csv
+    python -m research.advising            # → results/atlas2/advice.csv, laws.csv, coverage.csv; src/tstar/formula/conditions.json
 
-A candidate reads the facts of a condition and names a recipe: *leave* the model alone, *BN* with some T at the user's rate, or *BN* at
-three times the rate. Its gain is in points over the default plain model, same seed; where T lies between two temperatures that were
-run, accuracy is interpolated in ln T. Everything that is fitted, is fitted without the condition's data set, without its family of
-networks, or without its third of the batch sizes.
+A recipe is *leave* (the model as it is), *bn* (BN and the law's T at the user's rate), *faster* and *fastest* (BN and the law's T at
+three and ten times the rate). Its gain is in points over the default plain model, the mean over the same seeds on both sides. Every
+choice is made without the condition's data set, without its family of networks, or without its third of the batch sizes.
 """
 
 from __future__ import annotations
@@ -13,160 +12,263 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from research import clustered
+from research.user_gains import FOLDER, MOST, load, noise, table
+from tstar.formula import similar
 from tstar.formula.rules import rule
-
-C = 0.61  # of the head law, fitted on the first atlas
-BUDGET = {"sgd": 0.28, "adam": 0.026}  # of version 0.1's law
+from tstar.formula.training import Training
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
+COLUMNS = {"bn": "bn", "faster": "faster_bn", "fastest": "fastest_bn"}
+SHIPPED = Path(similar.__file__).with_name(similar.FILE)
+RATE_FACTORS = {"cosine": 0.5, "linear": 0.5, "constant": 1.0, "one-cycle": 0.43}
+FEWEST = 6  # conditions of a group, below which nothing is advised
 
 
-@dataclass(frozen=True)
-class Advice:
-    """``recipe``: leave, bn, matched, no_norm or faster; T where it has one."""
-
-    recipe: str
-    T: float = 1.0
-
-
-Rule = Callable[[Row], Advice]
-Fit = Callable[[pd.DataFrame], Rule]
-
-
-def accuracy(row: Row, advice: Advice) -> float:
-    """Test accuracy of what is advised, seed 0; NaN where it was not run."""
-    if advice.recipe == LEAVE:
-        return float(row["plain"])
-    if advice.recipe == "bn":
-        curve = json.loads(row["curve"])
-        logs = [math.log(float(T)) for T in curve]
-        return float(np.interp(math.log(advice.T), logs, list(curve.values())))
-    column = {"faster": "faster_bn", "fastest": "fastest_bn"}.get(advice.recipe, advice.recipe)
-    value = row[column]
-    return math.nan if value is None else float(value)
+def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table with the gain of every recipe beside it, over the seeds that both sides have."""
+    rows = rows.reset_index(drop=True).copy()
+    for recipe, column in COLUMNS.items():
+        rows[f"gain_{recipe}"] = _paired(rows, column, "plain")
+        rows[f"over_tuned_{recipe}"] = rows[column].astype(float) - rows["tuned"]
+    rows["gain_leave"], rows["over_tuned_leave"] = 0.0, rows["plain"] - rows["tuned"]
+    rows["gain_tuned"] = _paired(rows, "tuned", "plain")
+    rows["probe_of"] = rows["dataset"].str.partition("_")[0]
+    rows["network"] = np.where(rows["family"] == "probe", rows["probe_of"] + " probe", rows["family"])  # fmt: skip
+    low, high = rows["batch"].quantile([1 / 3, 2 / 3])
+    rows["batches"] = np.select([rows["batch"] <= low, rows["batch"] <= high], ["low", "middle"], "high")  # fmt: skip
+    return rows
 
 
-def gain(row: Row, advice: Advice) -> float:
-    return accuracy(row, advice) - float(row["plain"])
+def _paired(rows: pd.DataFrame, column: str, base: str) -> pd.Series:
+    differences = [
+        (rows[f"{column}{seed}"].astype(float) - rows[f"{base}{seed}"].astype(float))
+        for seed in ("", "_1")
+        if f"{column}{seed}" in rows
+    ]
+    return pd.concat(differences, axis=1).mean(axis=1)
 
 
-# -- temperatures of BN at the user's rate --------------------------------------------------------
+# -- who gets what -------------------------------------------------------------------------------------
+
+Fit = Callable[[pd.DataFrame], Callable[[Row], str]]
 
 
-def head_law(row: Row, c: float, power: float = 0.25) -> float:
-    """c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^power for SGD; Adam's plateau is wide: 2."""
-    if row["optimizer"] != "sgd":
-        return 2.0
-    budget = row["steps"] / (row["K"] * row["batch"] * (1 - row["momentum"]))
-    return float(np.clip(c * math.sqrt(row["lr"] * row["M"]) * budget**power, 0.5, 64.0))
+def everyone(recipe: str) -> Fit:
+    return lambda train: lambda row: recipe
 
 
-def same_speed(row: Row) -> float:
-    """The T at which the backbone learns as fast as in the plain model: 1/σ, measured on one batch."""
-    factor = row["backbone_factor"]
-    return 1.0 if factor is None or factor != factor else float(np.clip(1 / factor, 0.25, 64.0))
+def by_group(groups: Sequence[str], recipes: Sequence[str], errors: float = 1.0) -> Fit:
+    """In each group the recipe with the best mean gain, less so many standard errors; *leave* where none is above zero."""
 
-
-def budget_law(row: Row) -> float:
-    """The law of version 0.1: min(T* of cn, 0.28·sqrt(lr·steps·M/K)) for SGD, min(T*, 0.026·lr·steps·M) for Adam."""
-    spent = row["lr"] * row["steps"] * (2.0 if row["schedule"] == "constant" else 1.0)
-    M, K = row["M"], row["K"]
-    if row["optimizer"] == "sgd":
-        limit = BUDGET["sgd"] * math.sqrt(spent * 0.1 / (1 - row["momentum"]) * M / K)
-    else:
-        limit = BUDGET["adam"] * spent * M
-    return max(min(paper(row), limit), 0.25)
-
-
-def paper(row: Row, name: str = "ours-cn") -> float:
-    return rule(name, int(row["M"]), int(row["K"]))
-
-
-TEMPERATURES: dict[str, Callable[[Row], float]] = {
-    "T = 1": lambda row: 1.0,
-    "T = 2": lambda row: 2.0,
-    "head law": lambda row: head_law(row, C),
-    "same speed": same_speed,
-    "min(head law, cn)": lambda row: min(head_law(row, C), max(1.0, paper(row))),
-    "law of 0.1": budget_law,
-    "paper, cn": paper,
-    "paper, base": lambda row: paper(row, "ours-base"),
-    "sqrt(M)": lambda row: math.sqrt(row["M"]),
-}
-
-
-# -- who gets what ------------------------------------------------------------------------------------
-
-
-def everyone(recipe: str, T: Callable[[Row], float] = lambda row: 1.0) -> Fit:
-    """The same recipe for every condition."""
-    return lambda train: lambda row: Advice(recipe, T(row))
-
-
-def by_group(
-    groups: Callable[[Row], Any], recipes: Sequence[tuple[str, Callable[[Row], float]]], errors: float = 1.0
-) -> Fit:  # fmt: skip
-    """In each group the recipe with the best mean gain on the training part, if it is above zero by so many standard errors."""
-
-    def fit(train: pd.DataFrame) -> Rule:
-        chosen: dict[Any, tuple[str, Callable[[Row], float]]] = {}
-        keys = [groups(row) for _, row in train.iterrows()]
-        for key in set(keys):
-            part = [row for k, (_, row) in zip(keys, train.iterrows(), strict=True) if k == key]
-            best = 0.0
-            for recipe, T in recipes:
-                gains = np.array([gain(row, Advice(recipe, T(row))) for row in part])
-                gains = gains[np.isfinite(gains)]
-                if len(gains) < 4:
-                    continue
-                sure = winsorized(gains) - errors * gains.std(ddof=1) / math.sqrt(len(gains))
-                if sure > best:
-                    best, chosen[key] = sure, (recipe, T)
-
-        def advise(row: Row) -> Advice:
-            found = chosen.get(groups(row))
-            return Advice(LEAVE) if found is None else Advice(found[0], found[1](row))
-
-        return advise
+    def fit(train: pd.DataFrame) -> Callable[[Row], str]:
+        chosen = {
+            key: best_of(part, recipes, errors)[0] for key, part in train.groupby(list(groups))
+        }
+        return lambda row: chosen.get(tuple(row[name] for name in groups), LEAVE)
 
     return fit
 
 
-def winsorized(values: np.ndarray, most: float = 10.0) -> float:
-    """The mean with every value held within ±10 points: one rescued training must not speak for a group."""
-    return float(np.clip(values, -most, most).mean())
+def best_of(
+    part: pd.DataFrame, recipes: Sequence[str], errors: float
+) -> tuple[str, float, float, int]:
+    """Recipe, mean gain, its standard error and the number of conditions."""
+    best, sure = (LEAVE, 0.0, 0.0, len(part)), 0.0
+    for recipe in recipes:
+        gains = part[f"gain_{recipe}"].dropna().clip(-MOST, MOST)
+        if len(gains) < FEWEST:
+            continue
+        error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
+        if gains.mean() - errors * error > sure:
+            sure = gains.mean() - errors * error
+            best = (recipe, float(gains.mean()), error, len(gains))
+    return best
 
 
-def left_out(table: pd.DataFrame, fit: Fit, by: str) -> list[Advice]:
-    """The advice for each condition, fitted without the conditions that share its value of ``by``."""
-    advised: list[Advice] = [Advice(LEAVE)] * len(table)
-    for value in table[by].unique():
-        mine = (table[by] == value).to_numpy()
-        rule_ = fit(table[~mine])
-        for i in np.flatnonzero(mine):
-            advised[i] = rule_(table.iloc[i])
+def left_out(rows: pd.DataFrame, fit: Fit, by: str) -> pd.Series:
+    """The recipe for each condition, chosen without those that share its value of ``by``."""
+    advised = pd.Series(LEAVE, index=rows.index)
+    for value in rows[by].unique():
+        mine = rows[by] == value
+        advise = fit(rows[~mine])
+        advised[mine] = [advise(row) for _, row in rows[mine].iterrows()]
     return advised
 
 
-def batch_third(table: pd.DataFrame) -> pd.Series:
-    low, high = table["batch"].quantile([1 / 3, 2 / 3])
-    return pd.cut(table["batch"], [0, low, high, np.inf], labels=["low", "middle", "high"]).astype(str)  # fmt: skip
+GROUPS = ("norms", "optimizer")
+CANDIDATES: dict[str, Fit] = {
+    "leave it": everyone(LEAVE),
+    "BN, T for all": everyone("bn"),
+    "BN, T, rate × 3 for all": everyone("faster"),
+    "BN, T, rate × 10 for all": everyone("fastest"),
+    "by optimizer": by_group(("optimizer",), list(COLUMNS)),
+    "by norms and optimizer, at the user's rate": by_group(GROUPS, ["bn"]),
+    "by norms and optimizer": by_group(GROUPS, list(COLUMNS)),
+    "by norms and optimizer, two errors": by_group(GROUPS, list(COLUMNS), 2.0),
+}
+LEFT_OUT = {"data set": "dataset", "architecture": "network", "batch sizes": "batches"}
 
 
-def scored(table: pd.DataFrame, advised: Sequence[Advice]) -> pd.DataFrame:
-    """The table with the recipe, T and gains of an advice beside it."""
-    rows = [row for _, row in table.iterrows()]
-    found = [gain(row, advice) for row, advice in zip(rows, advised, strict=True)]
-    return table.assign(
-        recipe=[a.recipe for a in advised],
-        T=[a.T for a in advised],
-        gain=found,
-        gain_tuned=[g + row["plain"] - row["tuned"] for g, row in zip(found, rows, strict=True)],
-    )
+def judged(rows: pd.DataFrame, advised: pd.Series) -> dict[str, float]:
+    """What an advice is worth over the user's own model, and beside a search."""
+    beyond = 2 * noise(rows) / math.sqrt(2)
+    pick = [rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()]
+    tuned = [rows.at[i, f"over_tuned_{recipe}"] for i, recipe in advised.items()]
+    gains = pd.Series(pick, index=rows.index).fillna(0.0)
+    held, over = gains.clip(-MOST, MOST), pd.Series(tuned, index=rows.index).clip(-MOST, MOST)
+    mean, low, high = clustered.interval(held, rows["dataset"], rows["network"])
+    families = held.groupby(rows["network"]).mean()
+    searched = rows["gain_tuned"].clip(-MOST, MOST).mean()
+    return {
+        "gain": mean, "low": low, "high": high, "over_tuned": over.mean(), "families": families.mean(),
+        "worst_family": families.min(), "helped": (gains > beyond).mean(), "harmed": (gains < -beyond).mean(),
+        "worst": gains.min(), "left": (advised == LEAVE).mean(), "of_search": mean / searched if searched > 0 else math.nan,
+    }  # fmt: skip
+
+
+def candidates(rows: pd.DataFrame) -> pd.DataFrame:
+    made = []
+    for name, fit in CANDIDATES.items():
+        for scheme, by in LEFT_OUT.items():
+            made.append({"advice": name, "left out": scheme, **judged(rows, left_out(rows, fit, by))})  # fmt: skip
+    return pd.DataFrame(made)
+
+
+# -- temperatures of BN at the user's rate, where T lies between two that were run: linear in ln T -----
+
+
+def temperatures(row: Row) -> dict[str, float]:
+    M, K = int(row["M"]), int(row["K"])
+    paper = {f"paper, {n}": rule(f"ours-{n}", M, K) for n in ("base", "cn")}
+    spent = row["lr"] * row["steps"] * RATE_FACTORS[row["schedule"]] / 0.5
+    if row["optimizer"] == "sgd":
+        limit = 0.28 * math.sqrt(spent * 0.1 / (1 - row["momentum"]) * M / K)
+    else:
+        limit = 0.026 * spent * M
+    factor = row["backbone_factor"]
+    return {
+        "T = 1": 1.0,
+        "T = 2": 2.0,
+        "the law": row["middle"],
+        "the law of 0.1": max(min(paper["paper, cn"], limit), 0.25),
+        "the backbone's own speed": 1 / factor if factor == factor else 1.0,
+        **paper,
+        "sqrt(M)": math.sqrt(M),
+    }
+
+
+def interpolated(row: Row, T: float) -> float:
+    curve = json.loads(row["curve"])
+    return float(np.interp(math.log(T), [math.log(float(t)) for t in curve], list(curve.values())))
+
+
+def laws(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rules for T, by the points that they give over plain (seed 0), for SGD and Adam apart."""
+    made = []
+    for optimizer, part in [("both", rows), *rows.groupby("optimizer")]:
+        found = [
+            {name: interpolated(row, T) - row["plain"] for name, T in temperatures(row).items()}
+            for _, row in part.iterrows()
+        ]
+        for name, gains in pd.DataFrame(found, index=part.index).clip(-MOST, MOST).items():
+            mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
+            made.append({"optimizer": optimizer, "rule": name, "conditions": len(gains), "gain": mean,
+                         "low": low, "high": high})  # fmt: skip
+    return pd.DataFrame(made)
+
+
+# -- what ships ------------------------------------------------------------------------------------------
+
+
+def training(row: Row) -> Training:
+    sgd = row["optimizer"] == "sgd"
+    return Training(
+        row["optimizer"], float(row["lr"]), int(row["steps"]), float(row["momentum"]) if sgd else None,
+        rate_factor=RATE_FACTORS[row["schedule"]], batch_size=int(row["batch"]),
+    )  # fmt: skip
+
+
+def entry(row: Row) -> dict[str, Any]:
+    mine = similar.coordinates(training(row), row["M"], row["K"], row["samples"])
+    gains = {recipe: row[f"gain_{recipe}"] for recipe in COLUMNS}
+    return {
+        "condition": int(row["condition"]), "family": row["family"], "network": row["network"], "dataset": row["dataset"],
+        "norms": row["norms"], "optimizer": {"sgd": "sgd"}.get(row["optimizer"], "adam"),
+        "M": int(row["M"]), "K": int(row["K"]), "batch": int(row["batch"]), "steps": int(row["steps"]), "lr": row["lr"],
+        "plain": round(row["plain"], 2),
+        "coordinates": {name: round(value, 4) for name, value in mine.items()},
+        "gains": {name: round(value, 2) for name, value in gains.items() if value == value},
+        "keys": json.loads(row["keys"]),
+    }  # fmt: skip
+
+
+def shipped(rows: pd.DataFrame) -> dict[str, Any]:
+    """Everything that the advice reads, from the whole atlas."""
+    entries = [entry(row) for _, row in rows.iterrows()]
+    names = sorted({name for e in entries for name in e["coordinates"]})
+    scales = {n: float(np.std([e["coordinates"][n] for e in entries if n in e["coordinates"]])) for n in names}  # fmt: skip
+    choices = []
+    for (norms, optimizer), part in rows.groupby(list(GROUPS)):
+        recipe, gain, error, count = best_of(part, list(COLUMNS), 1.0)
+        family = "sgd" if optimizer == "sgd" else "adam"
+        choices.append({"norms": norms, "optimizer": family, "recipe": recipe, "gain": round(gain, 2),
+                        "error": round(error, 2), "trainings": count})  # fmt: skip
+    scales = {name: round(value, 4) for name, value in scales.items()}
+    content = {
+        "noise": round(2 * noise(rows) / math.sqrt(2), 2),
+        "scales": scales,
+        "choices": choices,
+    }
+    return {**content, "widening": widening(entries, scales), "rows": entries}
+
+
+def coverage(
+    entries: Sequence[dict[str, Any]], scales: dict[str, float], wider: float, by: str
+) -> float:
+    """The share of gains inside the 80 % interval that the other data sets (networks) give."""
+    inside = []
+    for mine in entries:
+        for recipe, gain in mine["gains"].items():
+            rest = [e for e in entries if e[by] != mine[by]]
+            near = similar.ranked(
+                mine["coordinates"], mine["optimizer"], mine["norms"], rest, scales
+            )
+            found = similar.expected(near, recipe, 0.0, wider)
+            if found is not None:
+                inside.append(found.low <= gain <= found.high)
+    return float(np.mean(inside))
+
+
+def widening(entries: Sequence[dict[str, Any]], scales: dict[str, float]) -> float:
+    """The smallest factor at which the intervals hold, with the data set left out and with the network left out."""
+    for wider in np.arange(1.0, 4.01, 0.1):
+        if min(coverage(entries, scales, wider, by) for by in ("dataset", "network")) >= similar.SHARE:  # fmt: skip
+            break
+    return round(float(wider), 2)
+
+
+def main() -> None:
+    rows = with_gains(table(load()))
+    content = shipped(rows)
+    SHIPPED.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
+    covered = [
+        {"left out": by, "widening": wider, "coverage": coverage(content["rows"], content["scales"], wider, by)}
+        for by in ("dataset", "network")
+        for wider in (1.0, content["widening"])
+    ]  # fmt: skip
+    for name, made in {"advice": candidates(rows), "laws": laws(rows), "coverage": pd.DataFrame(covered)}.items():  # fmt: skip
+        made.to_csv(FOLDER / f"{name}.csv", index=False, float_format="%.4g")
+        print(made.round(2).to_string(index=False))
+    print(json.dumps(content["choices"], indent=1))
+
+
+if __name__ == "__main__":
+    main()

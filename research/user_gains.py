@@ -186,6 +186,7 @@ class Measured:
                 f"{name}_1": self.test(replace(spec, seed=1)),
                 f"{name}_T": T,
             }
+        row["keys"] = json.dumps([self.found[identity(spec)]["key"][:8] for spec in self.runs])
         for method in RIVALS:
             spec = replace(self.user, method=method, temperature=None, norm=None)
             row[method] = self.test(spec)
@@ -302,7 +303,9 @@ def main() -> None:
     found = load()
     rows = table(found)
     FOLDER.mkdir(exist_ok=True)
-    rows.drop(columns="curve").to_csv(FOLDER / "conditions.csv", index=False, float_format="%.5g")
+    rows.drop(columns=["curve", "keys"]).to_csv(
+        FOLDER / "conditions.csv", index=False, float_format="%.5g"
+    )
     made = summary(rows)
     made.to_csv(FOLDER / "gains.csv", index=False, float_format="%.4g")
     facts = {"runs": len(found), "conditions": len(rows), "noise": noise(rows),

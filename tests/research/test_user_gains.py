@@ -22,7 +22,7 @@ def planted(condition):
                 value += 0.03 if spec.temperature == 1 else 0.05
             found[identity(spec)] = {
                 "status": "done", "val_accuracy": value, "test_accuracy": value, "train_accuracy": 1.0,
-                "num_train": 500, "extra": json.dumps({"backbone_factor": 2.0}),
+                "num_train": 500, "key": f"{len(found):024d}", "extra": json.dumps({"backbone_factor": 2.0}),
             }  # fmt: skip
     return found
 

@@ -1,0 +1,171 @@
+"""The trainings of the second atlas that are most like yours, and what they gained over the plain model.
+
+Two trainings are compared by numbers without units, each a natural logarithm divided by its standard deviation over the
+atlas (``SCALES`` of the data file):
+
+    travel    lr·steps·r/(1 − μ) for SGD, lr·steps·r for Adam: how far a weight can go (r: the mean rate over the highest)
+    noise     lr/(B·(1 − μ)) for SGD, lr/sqrt(B) for Adam: how noisy the steps are
+    passes    steps·B/N: how often each sample is seen
+    features  M
+    classes   K
+
+The distance is the root of the mean square over what is known on both sides. A network that normalizes its features in another way
+(:func:`tstar.surgery.normalizing.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared.
+
+Pure Python: nothing here imports torch or NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tstar.formula.training import MOMENTUM, RATE_FACTOR, Training
+
+FILE = "conditions.json"
+NEIGHBORS = 20
+OTHER_NORMS = 1.0
+FAR = 1.5  # no nearer neighbor than this: nothing like it was measured
+SHARE = 0.8  # of the interval
+RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the most similar trainings gained, in points of test accuracy over the plain model at the same rate and decay.
+
+    Args:
+        median: of the gains. low, high: where four of five lay, widened to what holds on data sets and networks left out.
+        helped, harmed: how many gained and lost more than noise. trainings: how many were looked at.
+        distance: to the nearest of them. far: nothing like this training was measured.
+        rows: the trainings, nearest first, each with its facts, its gain and the keys of its runs.
+    """
+
+    median: float
+    low: float
+    high: float
+    helped: int
+    harmed: int
+    trainings: int
+    distance: float
+    far: bool
+    rows: tuple[Mapping[str, Any], ...]
+
+    def __str__(self) -> str:
+        interval = f"{self.low:+.1f} to {self.high:+.1f}"
+        return (
+            f"Of the {self.trainings} most similar trainings of the atlas {self.helped} gained and {self.harmed} lost more "
+            f"than noise; median {self.median:+.1f} points over the plain model, four of five between {interval}."
+        )
+
+
+def coordinates(
+    training: Training, num_features: float | None, num_classes: float | None, samples: float | None
+) -> dict[str, float]:
+    """The logarithms of what is known of a training, by name."""
+    t, found = training, {}
+    rate = RATE_FACTOR if t.rate_factor is None else t.rate_factor
+    sgd = t.family == "sgd"
+    longer = 1 / (1 - (MOMENTUM if t.momentum is None else min(t.momentum, 0.999))) if sgd else 1.0
+    if t.lr is not None and t.steps is not None:
+        found["travel"] = t.lr * t.steps * rate * longer
+    if t.lr is not None and t.batch_size is not None:
+        found["noise"] = t.lr * longer / (t.batch_size if sgd else math.sqrt(t.batch_size))
+    if t.steps is not None and t.batch_size is not None and samples:
+        found["passes"] = t.steps * t.batch_size / samples
+    if num_features:
+        found["features"] = num_features
+    if num_classes:
+        found["classes"] = num_classes
+    return {name: math.log(value) for name, value in found.items()}
+
+
+def distance(mine: Mapping[str, float], theirs: Mapping[str, float], scales: Mapping[str, float]) -> float:  # fmt: skip
+    """The root of the mean square difference over the coordinates that both have."""
+    shared = [name for name in mine if name in theirs and name in scales]
+    if not shared:
+        return math.inf
+    return math.sqrt(
+        sum(((mine[name] - theirs[name]) / scales[name]) ** 2 for name in shared) / len(shared)
+    )
+
+
+@cache
+def stored() -> Mapping[str, Any]:
+    """The conditions that ship with the package, with the scales of their coordinates."""
+    content: Mapping[str, Any] = json.loads((files("tstar.formula") / FILE).read_text("utf-8"))
+    return content
+
+
+def choice(norms: str, family: str | None) -> Mapping[str, Any]:
+    """What the atlas says for networks that normalize in this way, trained so: a recipe, its gain and the number of trainings."""
+    for entry in stored()["choices"]:
+        if entry["norms"] == norms and entry["optimizer"] == family:
+            found: Mapping[str, Any] = entry
+            return found
+    return {"recipe": "leave", "trainings": 0}
+
+
+def nearest(
+    training: Training, num_features: float, num_classes: float, samples: float | None, norms: str, recipe: str
+) -> Expectation | None:  # fmt: skip
+    """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
+    known = stored()
+    mine = coordinates(training, num_features, num_classes, samples)
+    near = ranked(mine, training.family, norms, known["rows"], known["scales"])
+    return expected(near, recipe, known["noise"], known["widening"])
+
+
+def ranked(
+    mine: Mapping[str, float],
+    family: str | None,
+    norms: str | None,
+    rows: Sequence[Mapping[str, Any]],
+    scales: Mapping[str, float],
+) -> list[tuple[float, Mapping[str, Any]]]:
+    """The trainings of the same family of optimizers, with their distances, nearest first."""
+    found = []
+    for row in rows:
+        if family is not None and row["optimizer"] != family:
+            continue
+        other = norms is not None and row["norms"] != norms
+        away = distance(mine, row["coordinates"], scales) + OTHER_NORMS * other
+        found.append((away, row))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def expected(
+    near: Sequence[tuple[float, Mapping[str, Any]]], recipe: str, noise: float, widening: float
+) -> Expectation | None:
+    """What the nearest trainings that were run with a recipe gained; ``None`` where there are none."""
+    usable = [(away, row) for away, row in near if row["gains"].get(recipe) is not None][:NEIGHBORS]
+    if not usable:
+        return None
+    gains = [float(row["gains"][recipe]) for _, row in usable]
+    middle = quantile(gains, 0.5)
+    low, high = quantile(gains, (1 - SHARE) / 2), quantile(gains, (1 + SHARE) / 2)
+    return Expectation(
+        median=middle,
+        low=middle + widening * (low - middle),
+        high=middle + widening * (high - middle),
+        helped=sum(gain > noise for gain in gains),
+        harmed=sum(gain < -noise for gain in gains),
+        trainings=len(gains),
+        distance=usable[0][0],
+        far=usable[0][0] > FAR,
+        rows=tuple({**row, "distance": round(away, 3)} for away, row in usable),
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Linear between the order statistics, as NumPy's."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

@@ -1,0 +1,97 @@
+"""The most similar trainings: distances against a few lines of NumPy, and what is said of them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tstar.formula import similar
+from tstar.formula.training import Training
+
+SGD = Training("sgd", lr=0.1, steps=1000, momentum=0.9, batch_size=64)
+SCALES = {"travel": 2.0, "noise": 1.5, "passes": 1.0, "features": 1.4, "classes": 1.2}
+
+
+def row(gain, family="sgd", norms="batch-norms", **shift):
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    moved = {name: value + shift.get(name, 0.0) for name, value in mine.items()}
+    return {
+        "optimizer": family,
+        "norms": norms,
+        "coordinates": moved,
+        "gains": {"bn": gain},
+        "keys": ["k"],
+    }
+
+
+def test_coordinates_have_no_units():
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    expected = {
+        "travel": 0.1 * 1000 * 0.5 / 0.1,
+        "noise": 0.1 / (64 * 0.1),
+        "passes": 1000 * 64 / 3200,
+        "features": 64,
+        "classes": 10,
+    }
+    assert mine == pytest.approx({name: math.log(value) for name, value in expected.items()})
+    # SGD with momentum μ at lr·(1 − μ) is SGD at lr without: the same training, the same place.
+    same = Training("sgd", lr=1.0, steps=1000, momentum=0.0, batch_size=64)
+    assert similar.coordinates(same, 64, 10, 3200) == pytest.approx(mine)
+
+
+def test_adam_does_not_know_momentum():
+    adam = Training("adamw", lr=1e-3, steps=100, batch_size=16)
+    mine = similar.coordinates(adam, 64, None, None)
+    assert set(mine) == {"travel", "noise", "features"}
+    assert mine["noise"] == pytest.approx(math.log(1e-3 / 4))
+    assert mine["travel"] == pytest.approx(math.log(0.05))
+
+
+def test_the_distance_is_the_root_of_the_mean_square():
+    a = {"travel": 1.0, "noise": 2.0, "classes": 3.0}
+    b = {"travel": 2.0, "noise": 5.0, "features": 1.0}
+    assert similar.distance(a, b, SCALES) == pytest.approx(math.sqrt((0.5**2 + 2.0**2) / 2))
+    assert similar.distance(a, {}, SCALES) == math.inf
+
+
+def test_other_optimizers_are_not_compared_and_other_norms_are_further_off():
+    rows = [row(1.0, norms="layer-norms"), row(2.0, travel=1.0), row(3.0, family="adam")]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
+    assert [r["gains"]["bn"] for _, r in near] == [2.0, 1.0]
+    assert near[1][0] == similar.OTHER_NORMS
+
+
+def test_an_expectation_counts_what_it_is_given():
+    gains = np.linspace(-4, 6, 41)
+    rows = [row(g, travel=0.01 * i) for i, g in enumerate(gains)]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
+    found = similar.expected(near, "bn", noise=2.0, widening=1.0)
+    taken = gains[: similar.NEIGHBORS]
+    assert found.trainings == similar.NEIGHBORS
+    assert found.median == pytest.approx(np.median(taken))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(taken, [0.1, 0.9])))
+    assert (found.helped, found.harmed) == ((taken > 2).sum(), (taken < -2).sum())
+    wide = similar.expected(near, "bn", noise=2.0, widening=2.0)
+    assert wide.high - wide.median == pytest.approx(2 * (found.high - found.median))
+    assert not found.far
+    assert f"{found.trainings} most similar" in str(found)
+
+
+def test_far_from_everything_is_said():
+    rows = [row(1.0, travel=10.0, noise=10.0)]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    found = similar.expected(similar.ranked(mine, "sgd", None, rows, SCALES), "bn", 1.0, 1.0)
+    assert found.far
+
+
+def test_a_recipe_that_was_never_run_gives_no_expectation():
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    assert similar.expected(similar.ranked(mine, "sgd", None, [row(1.0)], SCALES), "other", 1, 1) is None  # fmt: skip
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.83, 1.0])
+def test_quantiles_are_numpys(share):
+    values = [3.0, -1.0, 2.5, 7.0, 0.0]
+    assert similar.quantile(values, share) == pytest.approx(np.quantile(values, share))
