@@ -10,7 +10,7 @@ Image = pytest.importorskip("PIL.Image")
 
 from tstar import TstarError  # noqa: E402
 from tstar.data import load  # noqa: E402
-from tstar.data.folders import stack  # noqa: E402
+from tstar.data.images import stack  # noqa: E402
 
 
 def make(folder: Path, parts: dict[str, int], classes: str = "abc", suffix: str = "png") -> Path:

@@ -170,10 +170,11 @@ def standardizer(x_train: Any, domain: Domain | None = None) -> Standardizer:
     squares = torch.zeros_like(total)
     shift = x_train[:1].double().mean(positions)  # near the mean: no cancellation in the squares
     for start in range(0, len(x_train), together):
-        values = x_train[start : start + together].double() - shift.view(-1, *spread)
+        values = x_train[start : start + together].to(torch.float64, copy=True)
+        values -= shift.view(-1, *spread)  # in place: a worker's memory is that of one such part
         count += values.numel() // values.shape[1]
         total += values.sum(positions)
-        squares += values.square().sum(positions)
+        squares += values.square_().sum(positions)
     mean = total / count
     std = (squares / count - mean.square()).clamp_min(0).sqrt()
     std[std < 1e-8] = 1.0

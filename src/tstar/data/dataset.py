@@ -1,15 +1,16 @@
-"""A data set in memory: two parts, labels 0…K−1, and the names of its classes."""
+"""A data set: two parts, labels 0…K−1, and the names of its classes."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from tstar.data.images import pieces, take
 from tstar.data.splits import stratified
 from tstar.data.validation import DOMAINS, Domain, check
 from tstar.errors import TstarError, unknown
@@ -27,7 +28,8 @@ class DataSet:
     stored as the vectors it was turned into, or as the int64 token ids of one tokenizer, N×L, domain
     ``"tokens"``). ``y_*`` are int64 labels 0…K−1, every one of which
     occurs in the training part. ``texts`` are the texts themselves, (training, test), where the data
-    set was read from such. Made by :func:`tstar.data.load`; the constructor checks all of this.
+    set was read from such. Images that do not fit into memory are :class:`tstar.data.images.Images`, which are read
+    as a tensor is. Made by :func:`tstar.data.load`; the constructor checks all of this.
     """
 
     name: str
@@ -59,10 +61,14 @@ class DataSet:
         """
         digest = hashlib.sha256()
         for field in ("x_train", "y_train", "x_test", "y_test"):
-            array = getattr(self, field).contiguous().numpy()
-            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            digest.update(f"{field} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(memoryview(array).cast("B"))
+            values = getattr(self, field)
+            for start, part in pieces(values):
+                array: Any = part.contiguous().numpy()
+                array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+                if start == 0:
+                    head = f"{field} {array.dtype.str} {tuple(values.shape)}\n"
+                    digest.update(head.encode())
+                digest.update(memoryview(array).cast("B"))
         return digest.hexdigest()
 
     def subset(
@@ -76,9 +82,9 @@ class DataSet:
         kept_test = _draw(self.y_test, test, seed, "test", 1)
         return replace(
             self,
-            x_train=self.x_train[kept_train],
+            x_train=take(self.x_train, kept_train),
             y_train=self.y_train[kept_train],
-            x_test=self.x_test[kept_test],
+            x_test=take(self.x_test, kept_test),
             y_test=self.y_test[kept_test],
             texts=_texts(self.texts, kept_train, kept_test),
         )
@@ -103,15 +109,16 @@ class DataSet:
                     )
                 table[old] = new
         train, test = table[self.y_train], table[self.y_test]
+        kept_train, kept_test = ((new >= 0).nonzero()[:, 0] for new in (train, test))
         return replace(
             self,
             name=name,
-            x_train=self.x_train[train >= 0],
-            y_train=train[train >= 0],
-            x_test=self.x_test[test >= 0],
-            y_test=test[test >= 0],
+            x_train=take(self.x_train, kept_train),
+            y_train=train[kept_train],
+            x_test=take(self.x_test, kept_test),
+            y_test=test[kept_test],
             classes=tuple(classes),
-            texts=_texts(self.texts, *((kept >= 0).nonzero()[:, 0] for kept in (train, test))),
+            texts=_texts(self.texts, kept_train, kept_test),
         )
 
     def class_index(self, name: str) -> int:

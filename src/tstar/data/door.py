@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tstar.data import streams
 from tstar.data.arrays import as_array, is_tensor, label_array, numbers
+from tstar.data.images import Images, streamed
 from tstar.errors import TstarError
 
 if TYPE_CHECKING:
@@ -124,9 +125,19 @@ def _open_path(
 
 
 def _from_dataset(data: DataSet) -> Source:
+    if (images := streamed(data.x_train)) is not None:
+        pairs, count = partial(_decoded, images, data.y_train), len(images)
+        return Source(data.name, pairs=pairs, length=count, names=data.classes)
     source = _from_arrays(data.x_train, as_array(data.x_train), data.y_train)
     tokens = getattr(data, "domain", None) == "tokens"
     return replace(source, name=data.name, names=data.classes, tokens=tokens)
+
+
+def _decoded(x: Images, y: Any, positions: Sequence[int] | None) -> streams.Pairs:
+    rows = range(len(y)) if positions is None else positions
+    for start in range(0, len(rows), 64):
+        some = list(rows[start : start + 64])
+        yield from zip(x[some], y[some].tolist(), strict=True)
 
 
 def _from_mapping(data: Mapping[Any, Any], labels: Any) -> Source:

@@ -1,21 +1,17 @@
-"""Folders of image files: what they hold, and their pixels in bounded memory."""
+"""Folders of image files: what they hold, in memory where that is large enough."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from tstar.data.dataset import DataSet
+from tstar.data.images import Images, fit_in_memory
 from tstar.data.limits import open_image
-from tstar.data.pixels import from_pil
-from tstar.data.resize import area_resize
 from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
 from tstar.errors import TstarError
 
@@ -56,7 +52,7 @@ def find_images(path: Path) -> Layout:
 
 
 def read_folder(path: Path, size: int | None) -> DataSet:
-    """The folder in memory; without parts, a seeded, stratified fifth is the test part."""
+    """The folder as a data set; without parts, a seeded, stratified fifth is the test part."""
     found = find_images(path)
     if found.test == []:
         raise TstarError(
@@ -94,49 +90,14 @@ def from_files(
         y = torch.tensor([label for _, label in train], dtype=torch.int64)
         rest, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
         train, test = [train[i] for i in rest.tolist()], [train[i] for i in drawn.tolist()]
-    x_train, x_test = (
-        stack([path for path, _ in part].__getitem__, len(part), size, name)
-        for part in (train, test)
-    )
+    # What stands for a tensor is called one.
+    images: Any = [Images((path for path, _ in part), size, name) for part in (train, test)]
+    held = fit_in_memory(*images)
+    x_train, x_test = (part[:] if held else part for part in images)
     y_train, y_test = (
         torch.tensor([y for _, y in part], dtype=torch.int64) for part in (train, test)
     )
     return DataSet(name, "image", x_train, y_train, x_test, y_test, tuple(classes))
-
-
-def stack(image_at: Callable[[int], Any], count: int, size: int | None, name: str) -> Tensor:
-    """``count`` images as uint8, N×3×size×size; ``image_at(i)`` gives image i, of PIL, or its path.
-
-    Each image is resized as soon as it is decoded, so that only the result is held in memory.
-    Without ``size`` all images must have one size, which they keep.
-    """
-    if count == 0:
-        raise TstarError(f"{name} must hold images, but has none.")
-    first = _pixels(image_at(0), size)
-    result = torch.empty((count, *first.shape), dtype=torch.uint8)
-
-    def fill(index: int) -> None:
-        image = first if index == 0 else _pixels(image_at(index), size)
-        if image.shape != result.shape[1:]:
-            old, new = ("×".join(map(str, s)) for s in (result.shape[:1:-1], image.shape[:0:-1]))
-            raise TstarError(
-                f"Images of {name} must have one size, but got {old} and {new} pixels; pass size=, "
-                "e.g. size=32, to bring them to one."
-            )
-        result[index] = image
-
-    # Decoding releases Python's lock. Each thread writes to its own place, so order cannot matter.
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        step = 1024  # bounds the number of waiting tasks, and how much is read after an error
-        for start in range(0, count, step):
-            list(pool.map(fill, range(start, min(count, start + step))))
-    return result
-
-
-def _pixels(image: Any, size: int | None) -> Tensor:
-    image = open_image(image) if isinstance(image, Path) else image
-    pixels = torch.from_numpy(from_pil(image).transpose(2, 0, 1).copy())
-    return pixels if size is None else area_resize(pixels, size)
 
 
 def _class_names(folder: Path, name: str) -> tuple[str, ...]:

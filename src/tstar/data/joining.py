@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import torch
 
+from tstar.data import images
 from tstar.data.dataset import DataSet, Texts
 from tstar.data.text import vectors
 from tstar.errors import TstarError
@@ -44,7 +45,7 @@ def join(sets: Sequence[DataSet], name: str | None = None) -> DataSet:
         )
     starts = [0, *accumulate(one.num_classes for one in sets)]
     parts = {
-        field: torch.cat([getattr(one, field) for one in sets]) for field in ("x_train", "x_test")
+        field: images.join([getattr(one, field) for one in sets]) for field in ("x_train", "x_test")
     }
     for field in ("y_train", "y_test"):
         labels = [getattr(one, field) + start for one, start in zip(sets, starts, strict=False)]

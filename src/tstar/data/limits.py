@@ -17,10 +17,15 @@ _RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a th
 
 def most_bytes() -> int:
     """What a small file may unpack to: 256 MB, or ``$TSTAR_MAX_MB``."""
-    given = os.environ.get(VARIABLE, "")
+    return number_from(VARIABLE, _MEGABYTES) << 20
+
+
+def number_from(variable: str, default: int) -> int:
+    """A whole number that the environment may set."""
+    given = os.environ.get(variable, "")
     if given and not given.isdecimal():
-        raise TstarError(f"{VARIABLE} must be a whole number of megabytes, got {given!r}.")
-    return (int(given[:15]) if given else _MEGABYTES) << 20
+        raise TstarError(f"{variable} must be a whole number, got {given!r}.")
+    return int(given[:15]) if given else default
 
 
 def check_unpacked(path: Path, needed: int, packed: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from tstar.data.arrays import as_array, looks_like_tokens, numbers
 from tstar.data.dataset import DataSet
 from tstar.data.door import Source, open_data
+from tstar.data.images import streamed
 from tstar.data.loading import load
 from tstar.data.pixels import channels_first, from_pil, is_pil
 from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
@@ -46,6 +47,9 @@ def as_task(data: Any) -> Task:
     if isinstance(data, str | PathLike):
         data = load(data)
     if isinstance(data, DataSet):
+        if streamed(data.x_train):
+            data = data.subset(*(min(_MOST, len(y)) for y in (data.y_train, data.y_test)))
+            data = replace(data, x_train=data.x_train[:], x_test=data.x_test[:])
         x = (data.x_train, data.y_train, data.x_test, data.y_test)
         return Task(data.name, data.domain, *x, data.num_classes, raw=True)
     source = open_data(data)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tstar.data.dataset import DataSet
-from tstar.data.folders import stack
+from tstar.data.images import stack
 from tstar.data.resize import area_resize
 from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
 from tstar.errors import TstarError, require

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from tstar.errors import TstarError
 from tstar.sweep.provenance import versions
+from tstar.sweep.shared import checksum
 from tstar.sweep.spec import Places, Spec, check_below_root
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
     try:
         spec = job.spec.resolved(job.places)
         data = dataset or load_data(DataKey.of(spec), job.data_root, job.shared)
-        if spec.data_checksum not in (None, checksum(data)):
+        if dataset is None and spec.data_checksum not in (None, checksum(data)):
             raise TstarError(
                 f"The data of {job.spec.dataset!r} have changed since the sweep was started: their checksum "
                 "differs; start the sweep again."
@@ -327,14 +327,3 @@ def _root(root: str | None) -> Path:
     from tstar.data.loading import default_root
 
     return Path(root).expanduser() if root else default_root()
-
-
-_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-
-
-def checksum(data: DataSet) -> str:
-    """The data's checksum, computed once for as long as they stay in memory."""
-    known = _checksums.get(data)
-    if known is None:
-        known = _checksums[data] = data.checksum()
-    return known

@@ -1,4 +1,7 @@
-"""One read-only copy of a data set for all workers of a machine: plain files, mapped into memory."""
+"""One read-only copy of a data set for all workers of a machine: plain files, mapped into memory.
+
+Of images that do not fit into memory it is the list of their files, and the checksum that was computed once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import os
 import shutil
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from tstar.errors import TstarError
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 _FACTS = "data.json"
 WORTHWHILE = 2**24  # bytes; smaller sets are read by each worker
+_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def folder_of(store: Path) -> Path:
@@ -38,12 +43,19 @@ def save(data: DataSet, path: Path) -> None:
     """Write the arrays, whole or not at all."""
     import numpy as np
 
+    from tstar.data.images import streamed
+
     part = path.with_suffix(".part")
     try:
         part.mkdir(parents=True, exist_ok=True)
+        facts: dict[str, Any] = {"name": data.name, "domain": data.domain, "classes": data.classes}
         for field in _ARRAYS:
-            np.save(part / f"{field}.npy", getattr(data, field).contiguous().numpy())
-        facts = {"name": data.name, "domain": data.domain, "classes": data.classes}
+            values = getattr(data, field)
+            if (images := streamed(values)) is None:
+                np.save(part / f"{field}.npy", values.contiguous().numpy())
+            else:
+                facts[field], facts["size"] = images.files, images.size
+                facts["checksum"] = checksum(data)
         (part / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
         part.replace(path)
     except OSError as error:
@@ -61,18 +73,36 @@ def load(path: str | Path) -> DataSet:
     import torch
 
     from tstar.data import DataSet
+    from tstar.data.images import Images
 
     facts = json.loads((Path(path) / _FACTS).read_text(encoding="utf-8"))
     # "c" (copy on write) only because torch warns of arrays that cannot be written; nobody writes.
-    x, y, x_test, y_test = (
-        torch.from_numpy(np.load(Path(path) / f"{name}.npy", mmap_mode="c")) for name in _ARRAYS
-    )
-    return DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, tuple(facts["classes"]))
+    arrays: list[Any] = [
+        Images(facts[field], facts["size"], facts["name"])
+        if field in facts
+        else torch.from_numpy(np.load(Path(path) / f"{field}.npy", mmap_mode="c"))
+        for field in _ARRAYS
+    ]
+    x, y, x_test, y_test = arrays
+    classes = tuple(facts["classes"])
+    data = DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, classes)
+    if "checksum" in facts:
+        _checksums[data] = facts["checksum"]
+    return data
+
+
+def checksum(data: DataSet) -> str:
+    """The data's checksum, computed once for as long as they stay in memory."""
+    known = _checksums.get(data)
+    if known is None:
+        known = _checksums[data] = data.checksum()
+    return known
 
 
 def worthwhile(data: DataSet) -> bool:
     """Whether the workers had better share it. Texts are not kept in arrays."""
-    return data.texts is None and data.x_train.numel() * data.x_train.element_size() >= WORTHWHILE
+    x = data.x_train
+    return data.texts is None and x.numel() * x.element_size() >= WORTHWHILE
 
 
 def process_exists(pid: int) -> bool:

@@ -156,13 +156,13 @@ def _train(
             batches = torch.split(
                 torch.randperm(len(data.y), generator=shuffling), config.batch_size
             )
-            for batch, rows in enumerate(batches):
-                if batch < done:  # before the checkpoint
-                    continue
+            left = batches[done:]  # after the checkpoint
+            read = zip(left, data.x.batches(left), strict=True)
+            for batch, (rows, inputs) in enumerate(read, done):  # noqa: B007 (of the snapshot)
                 if len(rows) == 1 or step == steps:
                     break
                 rows = rows.to(device)
-                inputs, targets = data.distorted(data.x[rows], distorting), data.y[rows]
+                inputs, targets = data.distorted(inputs, distorting), data.y[rows]
                 mixed = _mixup(inputs, config.mixup, seed, step) if config.mixup else None
                 if mixed is not None:
                     inputs = mixed[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tstar import own
 from tstar.data import split
 from tstar.data.augment import default, standardizer
+from tstar.data.images import streamed
 from tstar.errors import TstarError
 from tstar.training.config import Config
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 class Samples:
     """Rows of an array, which stays where it is (a file, say) and is read a batch at a time.
 
-    With a GPU the rows are moved there once where they fit, else batch by batch.
+    With a GPU the rows are moved there once where they fit, else batch by batch. Images that do not fit into memory
+    are decoded batch by batch.
     """
 
     def __init__(self, x: Tensor, rows: Tensor | None, device: torch.device) -> None:
-        if device.type != "cpu" and _fits(x, device):
+        self._images = streamed(x)
+        if device.type != "cpu" and self._images is None and _fits(x, device):
             x, rows = (x if rows is None else x[rows]).to(device), None
         self._x, self._rows, self.device = x, rows, device
         self.shape = (len(x) if rows is None else len(rows), *x.shape[1:])
@@ -40,6 +43,15 @@ class Samples:
         elif isinstance(index, Tensor):
             index = index.to(self._x.device)
         return self._x[index].to(self.device)
+
+    def batches(self, indices: Sequence[Tensor | slice]) -> Iterator[Tensor]:
+        """``self[index] for index in indices``; images that do not fit into memory are decoded ahead."""
+        if self._images is None:
+            yield from (self[index] for index in indices)
+            return
+        rows = indices if self._rows is None else [self._rows[index] for index in indices]
+        for batch in self._images.batches(rows):
+            yield batch.to(self.device)
 
     def dim(self) -> int:
         return len(self.shape)

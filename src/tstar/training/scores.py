@@ -41,8 +41,11 @@ def predict(
     device_type = inputs.device.type
     try:
         parts = []
-        for start in range(0, len(inputs), batch_size):
-            batch = inputs[start : start + batch_size]
+        slices = [slice(i, i + batch_size) for i in range(0, len(inputs), batch_size)]
+        batches = (
+            (inputs[s] for s in slices) if isinstance(inputs, Tensor) else inputs.batches(slices)
+        )
+        for batch in batches:
             batch = batch if prepare is None else prepare(batch)
             with torch.autocast(device_type, dtype=torch.bfloat16, enabled=amp):
                 parts.append(model(batch).float())
