@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar.errors import TstarError, shown, unknown
-from tstar.formula import rendering
+from tstar.formula import rendering, similar
 from tstar.formula.cautions import Notice, by_gravity, transformer_rate
 from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, explain
+from tstar.formula.similar import Expectation
 from tstar.formula.training import Keywords, Training
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, resolve_head, unwrap
 from tstar.surgery.head import Norm
+from tstar.surgery.normalizing import norms_of
 from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.refusing import check_task
 from tstar.surgery.speed import FAR, matched_backbone
@@ -45,7 +47,8 @@ class Recommendation(rendering.Drawn):
         lr_factor: what to multiply the learning rate by.
         weight_decay_factor: what to multiply the weight decay by.
         leave: leave the model as it is; ``temper`` then returns it unchanged.
-        expectation: what to expect over the plain model, in words; ``None`` where it is not known.
+        evidence: the most similar trainings that were measured, with what they gained over the plain model; ``None``
+            where the training is not known well enough to look.
         optimizer: the live optimizer that the advice was read from, if any.
     """
 
@@ -61,7 +64,7 @@ class Recommendation(rendering.Drawn):
     lr_factor: float = 1.0
     weight_decay_factor: float = 1.0
     leave: bool = False
-    expectation: str | None = None
+    evidence: Expectation | None = None
     optimizer: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -72,6 +75,13 @@ class Recommendation(rendering.Drawn):
     def reason(self) -> str:
         """Why this formula."""
         return self.explanation.reason
+
+    @property
+    def expectation(self) -> str:
+        """What to expect over the plain model, in words; empty where it is not known."""
+        if self.evidence is None:
+            return ""
+        return f"With a BatchNorm and T: {self.evidence}" if self.leave else str(self.evidence)
 
     @property
     def training(self) -> Training:
@@ -94,7 +104,7 @@ class Recommendation(rendering.Drawn):
             facts=f"M = {self.num_features}, K = {self.num_classes}{csg}",
             leave=self.leave,
             norm=self.norm,
-            expectation=self.expectation or "",
+            expectation=self.expectation,
             notices=self.notices,
             changes=tuple(
                 f"multiply {what} by {factor:.3g}" for what, factor in factors if factor != 1
@@ -116,7 +126,8 @@ class Recommendation(rendering.Drawn):
             "lr_factor": self.lr_factor,
             "weight_decay_factor": self.weight_decay_factor,
             "leave": self.leave,
-            "expectation": self.expectation,
+            "expectation": self.expectation or None,
+            "evidence": None if self.evidence is None else asdict(self.evidence),
             "notices": [vars(notice) for notice in self.notices],
         }
 
@@ -177,8 +188,23 @@ def recommend(
     )
     follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
     extra += _network(unwrap(model), found, follows, told)
-    leave = norm is None
-    if leave:
+    leave, factor, evidence = norm is None, 1.0, None
+    named = variant is not None or coefficients is not None
+    if not leave and not named and told.measured:
+        norms = norms_of(unwrap(model), found.layer)
+        chosen = similar.choice(norms, told.family)
+        recipe = str(chosen["recipe"])
+        samples = None if data is None else _length(data)
+        asked = "bn" if recipe == "leave" else recipe
+        evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
+        far = evidence is None or evidence.far
+        leave = far or recipe == "leave"
+        factor = 1.0 if leave else similar.RATES.get(recipe, 1.0)
+        extra.append(_choice(norms, told, chosen, evidence))
+        if factor != 1:
+            faster = replace(told, lr=factor * (told.lr or 0))
+            result = explain(found.num_features, K, csg, optimizer=faster)
+    if norm is None:
         extra.append(
             Notice(
                 "caution",
@@ -187,6 +213,7 @@ def recommend(
                 "it no T is known to help.",
             )
         )
+    if leave:
         result = replace(result, temperature=1.0)
     elif example_input is not None and told.family == "sgd":
         inserted: Norm | None = None if follows or norm != "batch" else "batch"
@@ -200,10 +227,47 @@ def recommend(
         csg=None if csg is None else float(csg),
         explanation=result,
         notices=by_gravity(*extra, *result.notices),
-        norm=None if follows else norm,
+        norm=None if follows or leave else norm,
+        lr_factor=factor,
         leave=leave,
+        evidence=evidence,
         optimizer=optimizer if hasattr(optimizer, "param_groups") else None,
     )
+
+
+_KINDS = {
+    "batch-norms": "networks with batch norms inside",
+    "layer-norms": "networks with layer or group norms inside",
+    "no norms": "networks without norms",
+    "frozen": "an output layer alone, on frozen features",
+}
+
+
+def _choice(
+    norms: str, training: Training, chosen: Mapping[str, Any], evidence: Expectation | None
+) -> Notice:
+    """Why this recipe: what the measured trainings of such networks say, and how far this one is from them."""
+    family = {"sgd": "SGD", "adam": "Adam and AdamW"}[str(training.family)]
+    measured = f"{_KINDS[norms]}, trained with {family}"
+    if evidence is not None and evidence.far:
+        return Notice(
+            "caution",
+            "far",
+            f"Nothing like this training was measured (the nearest is {evidence.distance:.1f} standard deviations off), so "
+            "nothing is advised; tstar.check tries it on your model.",
+        )
+    if chosen["recipe"] == "leave":
+        why = (
+            "nothing was measured"
+            if not chosen["trainings"]
+            else "a BatchNorm and T did not gain beyond noise"
+        )
+        return Notice("note", "leave", f"For {measured}, {why} ({chosen['trainings']} trainings).")  # fmt: skip
+    text = (
+        f"For {measured}, this gained {chosen['gain']:+.1f} ± {chosen['error']:.1f} points over the plain model on average "
+        f"({chosen['trainings']} trainings)."
+    )
+    return Notice("note", "gain", text)
 
 
 def _speed(

@@ -104,14 +104,16 @@ function spentBy(known, { family, lr, steps, momentum, factor }) {
 
 const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
 
-/** The highest T that a training can learn at, and how it reads. */
-function limitOf(budget, facts, family, spent) {
+/** T of the law, and how it reads, as tstar.formula.law has it. */
+function limitOf(known, facts, { family, lr, steps, momentum, batch }) {
   const { num_features: M, num_classes: K } = facts;
-  if (family === "sgd") {
-    const value = budget.sgd * Math.sqrt((spent * M) / K);
-    return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(budget.sgd)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
-  }
-  return { value: budget.adam * spent * M, reads: `a·lr·steps·M = ${general(budget.adam)}·${general(spent, 4)}·${general(M)}` };
+  const { sgd: c, adam: a, power: p } = known.aware.budget;
+  if (family !== "sgd") return { value: a, reads: "a, for Adam and AdamW" };
+  const B = batch ?? known.limits.BATCH;
+  const rest = 1 - (momentum ?? known.momentum);
+  const value = c * Math.sqrt(lr * M) * (steps / (K * B * rest)) ** p;
+  const numbers = `${general(c)}·sqrt(${general(lr)}·${general(M)})·(${general(steps)}/(${general(K)}·${general(B)}·${general(rest, 3)}))^${general(p)}`;
+  return { value, reads: `c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = ${numbers}` };
 }
 
 /** A training shorter than any that was measured; for Adam a longer one too. */
@@ -124,21 +126,17 @@ function trainingFlags(budget, family, spent) {
   return [{ level: "extrapolation", message }];
 }
 
-/** As explainSet, but no hotter than the training can learn at. */
+/** As explainSet, at the T that suits the training. */
 function explainAware(known, facts, training) {
   const set = known.aware;
   const plain = explainSet(set, facts);
-  const spent = spentBy(known, training);
-  const { value, reads } = limitOf(set.budget, facts, training.family, spent);
-  const bound = plain.temperature;
-  const temperature = Math.max(Math.min(bound, value), Math.min(bound, set.budget.minimum));
-  const allows = `at most ${reads} = ${general(value, 4)}`;
-  let limit = allows;
-  if (value >= bound) limit += "; T* is within it";
-  else if (value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised`;
-  else limit += ", lower than T*: the budget sets T";
-  const flags = [...flagsOf(value < bound ? set : known.sets.cn, facts), ...trainingFlags(set.budget, training.family, spent)];
-  return { ...plain, bound, temperature, allows, limit, decides: value < bound, flags };
+  const { value, reads } = limitOf(known, facts, training);
+  const { minimum, maximum } = set.budget;
+  const temperature = Math.min(Math.max(value, minimum), maximum);
+  let limit = `asks for ${reads} = ${general(value, 4)}`;
+  if (value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
+  const flags = [...flagsOf(set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
+  return { ...plain, bound: plain.temperature, temperature, limit, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -177,8 +175,7 @@ function decide(known, facts, training, named = null) {
   else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
   }
-  const limit = found.limit && temperature !== computed ? `${found.allows}, lower than T*` : found.limit;
-  const result = { ...found, limit, computed, temperature, bound: found.bound ?? computed };
+  const result = { ...found, computed, temperature, bound: found.bound ?? computed };
   return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
 }
 
@@ -192,7 +189,7 @@ function noticesFor(known, facts, training, result) {
     if (family === "sgd" && result.computed < limits.SAFE) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
-    if (result.decides) say("budget", { bound: general(result.bound, 3) });
+    if (batch === null && family === "sgd") say("no-batch-size", { size: limits.BATCH });
   } else if (["scale-free", "other"].includes(family)) {
     say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });
   } else {
@@ -212,7 +209,6 @@ function noticesFor(known, facts, training, result) {
       say("unknown-training", { missing: missing.length ? `${missing.join(", ")} and ${last}` : last });
     }
   }
-  if (factor !== null && factor > limits.CONSTANT) say("constant-rate");
   const [low, high] = limits.BATCH_SIZES;
   if (batch === 1) say("batch-of-one");
   else if (batch !== null && !inside([low, high], batch)) say("batch-size", { size: batch.toLocaleString("en-US"), low, high });

@@ -98,7 +98,7 @@ function showAnswer(result) {
   by("terms").replaceChildren(table);
   const flags = result.flags.map((flag) => make("li", { class: flag.level }, make("b", {}, flag.level), `: ${flag.message}`));
   if (result.limit) {
-    by("terms").append(make("p", { id: "limit", class: "small" }, `Your training allows ${result.limit}.`));
+    by("terms").append(make("p", { id: "limit", class: "small" }, `Your training ${result.limit}.`));
   }
   if (result.clipped) {
     const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.bound)}`;

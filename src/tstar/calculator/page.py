@@ -52,7 +52,7 @@ def facts() -> dict[str, Any]:
                     "FITTED_LR",
                     "VALIDATED_LR",
                 ),
-                *("FEWEST_CLASSES", "BATCH_SIZES", "CONSTANT", "SAFE", "ORDER", "WORDS"),
+                *("FEWEST_CLASSES", "BATCH_SIZES", "BATCH", "SAFE", "ORDER", "WORDS"),
             )
         },
         "momentum": MOMENTUM,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.formula.coefficients import published
+from tstar.formula.law import BATCH
 from tstar.formula.training import Training
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ TRANSFORMER_LR = 0.03
 FITTED_LR = (0.05, 0.2)  # around the paper's 0.1
 VALIDATED_LR = 0.01  # the paper's fine-tuning
 FEWEST_CLASSES = 8  # of the paper's data sets
-BATCH_SIZES = (16, 128)  # the atlas has 16 to 64, the paper 128
-CONSTANT = 0.9  # a mean over highest rate above this is a constant rate
+BATCH_SIZES = (8, 512)  # of the second atlas
 SAFE = 1.0
 
 # Code (what follows "/" tells two texts of one code apart) → severity and text.
@@ -47,13 +47,13 @@ TEXTS: dict[str, tuple[Severity, str]] = {
     ),
     "sgd-below-one/tuned": (
         "caution",
-        "For so short a training the law gives {computed}, but transformers fine-tuned with SGD lost 6 and 13 points "
+        "For so short a training the formula gives {computed}, but transformers fine-tuned with SGD lost 6 and 13 points "
         "below T = 1 and were best at 1, so T = 1 is advised.",
     ),
     "sgd-below-one": (
         "caution",
-        "T below 1 with SGD gained up to 19 points for small networks from scratch, but fine-tuned transformers lost 6 "
-        "and 13 points; if you fine-tune, pass scenario='finetune'.",
+        "T below 1 sharpens the logits of a training that is too short for its output layer; fine-tuned transformers lost 6 "
+        "and 13 points there. If you fine-tune, pass scenario='finetune'.",
     ),
     "budget": (
         "note",
@@ -100,12 +100,8 @@ TEXTS: dict[str, tuple[Severity, str]] = {
     ),
     "unknown-training": (
         "caution",
-        "This T is for SGD at lr 0.1 over 200 epochs, as in the paper; a short training wants far less. Give {missing} for "
+        "This T is for SGD at lr 0.1 over 200 epochs, as in the paper; a short training needs a far lower one. Give {missing} for "
         "a T that fits yours.",
-    ),
-    "constant-rate": (
-        "caution",
-        "A constant learning rate was not measured; its steps count twice those of a rate that falls to zero.",
     ),
     "schedule-unread": (
         "caution",
@@ -116,6 +112,10 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "warning",
         "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use larger "
         "batches, or temper(..., norm='layer').",
+    ),
+    "no-batch-size": (
+        "note",
+        "T is for batches of {size}; pass batch_size for a T that fits yours.",
     ),
     "batch-size": (
         "caution",
@@ -187,7 +187,7 @@ def by_gravity(*found: Notice) -> tuple[Notice, ...]:
 def _range(result: Explanation) -> Iterator[Notice]:
     for flag in result.flags:
         yield _say(flag.level, message=flag.message)
-    if result.clipped:
+    if result.clipped and result.temperature == result.bound:
         yield _say("clipped", unclipped=f"{result.unclipped:.3g}", bound=f"{result.bound:g}")
 
 
@@ -197,7 +197,11 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         tuned = result.temperature >= SAFE
         key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
         yield _say(key, computed=f"{result.computed:.3g}")
-    if result.limit is not None and result.limit.decides:
+    budget = result.coefficients.budget
+    if budget is not None and budget.power is not None:
+        if result.training.batch_size is None and result.training.family == "sgd":
+            yield _say("no-batch-size", size=BATCH)
+    elif result.limit is not None and result.limit.decides:
         yield _say("budget", bound=f"{result.bound:.3g}")
 
 
@@ -236,9 +240,7 @@ def _budget(spent: float, T: float) -> Iterator[Notice]:
 
 
 def _schedule(training: Training) -> Iterator[Notice]:
-    if training.rate_factor is not None and training.rate_factor > CONSTANT:
-        yield _say("constant-rate")
-    elif training.schedule is not None and training.rate_factor is None:
+    if training.schedule is not None and training.rate_factor is None:
         yield _say("schedule-unread", name=training.schedule)
 
 

@@ -14,9 +14,8 @@ from tstar.formula.training import Training
 
 _ALIASES = {"none": "base"}  # the fit's old word for a set without corrections
 REASONS = {  # {low}, {high} and {csg} are put in
-    "aware": (  # the evidence is results/budget/README.md
-        "The paper's T* (cn), no hotter than your optimizer, learning rate and steps allow, as measured on the atlas of "
-        "training runs; csg is not used."
+    "aware": (  # the evidence is results/atlas2/README.md
+        "The T at which the output layer travels as far as it did in the best of the measured trainings; csg is not used."
     ),
     "named": "The variant you asked for.",
     "no-classes": "The number of classes is not known.",

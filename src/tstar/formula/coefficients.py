@@ -180,20 +180,13 @@ def as_coefficients(given: Coefficients | str | os.PathLike[str]) -> Coefficient
 
 
 def _scope_to_dict(scope: Scope) -> dict[str, Any]:
-    ranges = {name: getattr(scope, name) for name in _QUANTITIES}
-    return {
-        **{name: list(bounds) for name, bounds in ranges.items() if bounds is not None},
-        **({"note": scope.note} if scope.note else {}),
-    }
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in vars(scope).items() if v}
 
 
 def _scope_from_dict(data: object) -> Scope:
     if not isinstance(data, Mapping):
         raise TstarError(f"The scope of a coefficient set must be a table of ranges, got {data!r}.")
-    ranges: dict[str, tuple[float, float]] = {}
-    for name in _QUANTITIES:
-        if name in data:
-            ranges[name] = read_range(name, data[name])
+    ranges = {name: read_range(name, data[name]) for name in _QUANTITIES if name in data}
     return Scope(**ranges, note=str(data.get("note", "")))
 
 

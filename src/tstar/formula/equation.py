@@ -105,7 +105,9 @@ class Explanation(rendering.Drawn):
         """What the training allows, in words; empty where it is not known."""
         if self.limit is None:
             return ""
-        text = f"at most {self.limit.expression} = {self.limit.value:.4g}"
+        if self.coefficients.budget is not None and self.coefficients.budget.power is not None:
+            return self._law_text()
+        text = f"allows at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
             return f"{text}; T* is within it"
         if self.temperature != self.computed:  # a notice says why it is not what the budget allows
@@ -113,6 +115,14 @@ class Explanation(rendering.Drawn):
         if self.limit.value < self.computed:
             return f"{text}, and {self.computed:g} is the lowest that is advised"
         return f"{text}, lower than T*: the budget sets T"
+
+    def _law_text(self) -> str:
+        assert self.limit is not None
+        text = f"asks for {self.limit.expression} = {self.limit.value:.4g}"
+        if self.limit.value == self.computed:
+            return text
+        bound = "lowest" if self.limit.value < self.computed else "highest"
+        return f"{text}; {self.computed:g} is the {bound} that is advised"
 
     def describe(self) -> rendering.Description:
         """What there is to say, the verdict first, before it is drawn."""
@@ -201,13 +211,10 @@ def explain(
       β                                +6.6560
       δ·ln K = -1.973·ln 10            -4.5430
     """
-    inputs = {
-        "num_features": float(whole("num_features", num_features, least=1)),
-        "num_classes": None
-        if num_classes is None
-        else float(whole("num_classes", num_classes, least=2)),
-        "csg": None if csg is None else check_csg(csg),
-    }
+    M = float(whole("num_features", num_features, least=1))
+    K = None if num_classes is None else float(whole("num_classes", num_classes, least=2))
+    known = None if csg is None else check_csg(csg)
+    inputs = {"num_features": M, "num_classes": K, "csg": known}
     told = Training.of(**training)
     chosen, reason = choose(inputs["num_classes"], inputs["csg"], told, variant, coefficients)
     terms = _terms(chosen, inputs)
@@ -220,9 +227,8 @@ def explain(
     limit = _limit(chosen, inputs, told, T)
     if limit is not None and chosen.budget is not None:
         T = law.within(chosen.budget, limit.value, T)
-    used = {
-        name: value for name, value in inputs.items() if value is not None and _uses(chosen, name)
-    }
+    unused = {"csg": chosen.gamma is None, "num_classes": chosen.delta is None}
+    used = {n: v for n, v in inputs.items() if v is not None and not unused.get(n)}
     result = Explanation(
         temperature=T,
         computed=T,
@@ -246,7 +252,7 @@ def _limit(
     if c.budget is None or M is None or K is None:
         return None
     value, expression = law.limit(c.budget, M, K, training)
-    return Limit(expression, value, value < T)
+    return Limit(expression, value, c.budget.power is not None or value < T)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:
@@ -271,12 +277,6 @@ def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]
             )
         terms.append(Term("classes", f"δ·ln K = {c.delta:g}·ln {K:g}", c.delta * math.log(K)))
     return tuple(terms)
-
-
-def _uses(c: Coefficients, quantity: str) -> bool:
-    return {"num_features": True, "csg": c.gamma is not None, "num_classes": c.delta is not None}[
-        quantity
-    ]
 
 
 def _flags(c: Coefficients, used: dict[str, float], limit: Limit | None) -> Iterator[Flag]:
@@ -318,6 +318,3 @@ def _flag(c: Coefficients, quantity: str, value: float) -> Flag | None:
         f"{symbol} = {value:g} is outside {fitted} (fitted){where}: the formula is extrapolating"
     )
     return Flag("extrapolation", quantity, value, message)
-
-
-__all__ = ["Explanation", "Flag", "Term", "explain", "temperature"]

@@ -86,10 +86,10 @@ _LABELS = {
     "adacos-fixed": "AdaCos, fixed",
     "normface-bound": "NormFace bound, P = 0.99",
     "mup-readout": "µP readout",
-    "ours-base": "ours",
-    "ours-csg": "ours, csg",
-    "ours-cn": "ours, cn",
-    "ours-csgcn": "ours, csg + cn",
+    "ours-base": "Hasegawa & Sakai",
+    "ours-csg": "Hasegawa & Sakai, csg",
+    "ours-cn": "Hasegawa & Sakai, cn",
+    "ours-csgcn": "Hasegawa & Sakai, csg + cn",
 }
 
 
