@@ -32,8 +32,13 @@ def _one(residuals: pd.Series, cluster: pd.Series) -> float:
     return float(np.sqrt((sums**2).sum() * groups / (groups - 1)) / len(residuals))
 
 
+FEWEST = 5  # clusters; with fewer an error by them says nothing, and conditions count as independent in that direction
+
+
 def interval(values: pd.Series, *clusters: pd.Series) -> tuple[float, float, float]:
     """Mean and 95 % interval, Student's t with the fewest clusters less one degrees of freedom."""
-    degrees = max(1, min(cluster.nunique() for cluster in clusters) - 1)
-    half = t.ppf(0.975, degrees) * error(values, *clusters)
+    each = pd.Series(range(len(values)), index=values.index)
+    usable = [cluster for cluster in clusters if cluster.nunique() >= FEWEST] or [each]
+    degrees = max(1, min(cluster.nunique() for cluster in usable) - 1)
+    half = t.ppf(0.975, degrees) * error(values, *usable)
     return float(values.mean()), float(values.mean() - half), float(values.mean() + half)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+
+from research import pages_atlas2
+from research.markdown import table as table_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     *("README.md", "results/README.md", "results/budget/README.md", "docs/training.md"),
     *("results/report/README.md", "results/fit/coverage.md", "results/speeds/README.md"),
+    *("results/atlas2/README.md", "results/fresh/README.md", "results/rising/README.md"),
 )
 _SLOT = re.compile(
     r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n*<!-- end of table -->)", re.DOTALL
@@ -65,7 +69,7 @@ def rules(part: str) -> str:
     for _, row in table.iterrows():
         captured = "" if row["rule"] == "default" else _captured(row)
         lines.append([RULES[row["rule"]], _interval(row, "regret"), captured, _against(row), f"{row['worst']:.1f}"])  # fmt: skip
-    return _table(["rule", "regret", "captured", "wins / ties / losses", "worst loss"], lines)
+    return table_of(["rule", "regret", "captured", "wins / ties / losses", "worst loss"], lines)
 
 
 def laws() -> str:
@@ -77,7 +81,7 @@ def laws() -> str:
         regret = f"{row['regret']:.2f} ± {row['standard_error']:.2f}"
         rest = [f"{100 * row['captured']:.0f} %", _against(row), f"{row['worst']:.1f}", f"{row['sure_losses']}"]  # fmt: skip
         lines.append([LAWS[row["rule"]], numbers, regret, *([""] * 4 if row["rule"] == "default" else rest)])  # fmt: skip
-    return _table(["law", "fitted numbers", "regret ± s.e.", "captured", "wins / ties / losses to T = 1", "worst", "sure losses"], lines)  # fmt: skip
+    return table_of(["law", "fitted numbers", "regret ± s.e.", "captured", "wins / ties / losses to T = 1", "worst", "sure losses"], lines)  # fmt: skip
 
 
 def worth() -> str:
@@ -95,7 +99,7 @@ def worth() -> str:
         [names[str(n)], _interval(row, "regret"), "" if n == "default" else f"{row['worst']:.1f}"]
         for n, row in rows.iterrows()
     ]
-    return _table(
+    return table_of(
         ["rule", "points below the best T of the grid", "worst loss against T = 1"], lines
     )
 
@@ -110,7 +114,7 @@ def powers() -> str:
         mine = table[table["optimizer"] == optimizer].set_index("of")
         cells = [f"{row['power']:.2f} ± {row['standard_error']:.2f}" for _, row in mine.loc[["lr·steps", "M", "K"]].iterrows()]  # fmt: skip
         lines.append([f"{words[optimizer]}, {mine['conditions'].iloc[0]} conditions", *cells, theory[optimizer]])  # fmt: skip
-    return _table(["", "lr·steps", "M", "K", "theory"], lines)
+    return table_of(["", "lr·steps", "M", "K", "theory"], lines)
 
 
 _KINDS = {
@@ -134,7 +138,7 @@ def bn() -> str:
         count = int(part["datasets"].iloc[0])
         of = f"{part['conditions'].iloc[0]} conditions, {count} data set{'s'[: count > 1]}"
         lines.append([f"{_KINDS[kind]}: {of}", *cells])
-    return _table(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
+    return table_of(["BN's gain in points", "at T = 1", "at the paper's T* (cn)", "each at its best T"], lines)  # fmt: skip
 
 
 def gain() -> str:
@@ -148,7 +152,7 @@ def gain() -> str:
             for rule in ("BN, T = 1", "BN, T of the law", "BN, T of the paper's cn")
         ]
         lines.append([f"{kind}: {rows['conditions'].iloc[0]} conditions", *cells])
-    return _table(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T as advised", "BN, T of the paper's cn"], lines)  # fmt: skip
+    return table_of(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T as advised", "BN, T of the paper's cn"], lines)  # fmt: skip
 
 
 def report_speed() -> str:
@@ -159,7 +163,7 @@ def report_speed() -> str:
         clock = ", ".join(f"{seconds:.0f}" for seconds in numbers[name]["seconds"])
         lines.append([words, f"{numbers[name]['processor_seconds']:.1f}", clock])
     lines.append(["times faster", f"{numbers['times_faster']:.1f}", ""])
-    return _table(["80 runs", "processor seconds (least of 3)", "seconds on the clock"], lines)
+    return table_of(["80 runs", "processor seconds (least of 3)", "seconds on the clock"], lines)
 
 
 def coverage() -> str:
@@ -174,7 +178,7 @@ def coverage() -> str:
         ]
         for _, row in table.iterrows()
     ]
-    return _table(
+    return table_of(
         ["curves", "coefficient", "level", "covered", "estimate inside", "median width"], lines
     )
 
@@ -188,14 +192,14 @@ def speeds() -> str:
         for _, row in part.iterrows():
             gain = f"{row['gain']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
             lines.append([f"{point}: {row['recipe']}", f"{row['conditions']}", gain, f"{row['worst']:+.1f}", f"{row['best']:+.1f}"])  # fmt: skip
-    return _table(["recipe, T by validation", "conditions", "points over plain (95 %)", "worst", "best"], lines)  # fmt: skip
+    return table_of(["recipe, T by validation", "conditions", "points over plain (95 %)", "worst", "best"], lines)  # fmt: skip
 
 
 def forgiving() -> str:
     """What a learning rate that is off costs each recipe, mean over conditions."""
     table = pd.read_csv(ROOT / "results/speeds/sensitivity.csv")
     table = table[(table["part"] == "core") & table["off"].isin((0.32, 3.16, 10.0))]
-    cells = table.pivot_table(
+    cells = table.pivottable_of(
         index=["recipe", "T"], columns="off", values="loss", aggfunc=["mean", "size"]
     )
     lines = []
@@ -212,7 +216,7 @@ def forgiving() -> str:
             for off in (0.32, 3.16, 10.0)
         ]
         lines.append([name, *shown])
-    return _table(["points lost", "rate ÷ 3.2", "rate × 3.2", "rate × 10"], lines)
+    return table_of(["points lost", "rate ÷ 3.2", "rate × 3.2", "rate × 10"], lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -228,6 +232,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gain": gain,
     "speeds": speeds,
     "forgiving": forgiving,
+    **pages_atlas2.TABLES,
 }
 
 
@@ -250,12 +255,6 @@ def _captured(row: pd.Series) -> str:
 
 def _against(row: pd.Series) -> str:
     return f"{row['wins']:.0f} / {row['ties']:.0f} / {row['losses']:.0f}"
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = "|".join(["---", *["--:"] * (len(head) - 1)])
-    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
-    return "\n".join([rows[0], f"|{rule}|", *rows[1:]])
 
 
 def main() -> None:

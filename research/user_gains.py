@@ -299,6 +299,23 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(made)
 
 
+def rivals(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rival methods and BN with T, on the conditions that have all of them."""
+    from research.clustered import interval
+
+    names = {
+        name: RECIPES[name]
+        for name in ("BN, T", "BN, T = 1", "Insert LN", "learned T", "label smoothing")
+    }
+    some = rows.dropna(subset=list(names.values()))
+    made = []
+    for name, column in names.items():
+        gains = (some[column].astype(float) - some["plain"]).clip(-MOST, MOST)
+        mean, low, high = interval(gains, some["dataset"], some["family"])
+        made.append({"recipe": name, "conditions": len(some), "gain": mean, "low": low, "high": high})  # fmt: skip
+    return pd.DataFrame(made)
+
+
 def main() -> None:
     found = load()
     rows = table(found)
@@ -308,6 +325,7 @@ def main() -> None:
     )
     made = summary(rows)
     made.to_csv(FOLDER / "gains.csv", index=False, float_format="%.4g")
+    rivals(rows).to_csv(FOLDER / "rivals.csv", index=False, float_format="%.4g")
     facts = {"runs": len(found), "conditions": len(rows), "noise": noise(rows),
              "fits": float((rows["train_accuracy"] >= 0.99).mean())}  # fmt: skip
     pd.Series(facts).to_csv(FOLDER / "facts.csv", header=False, float_format="%.4g")

@@ -1,0 +1,57 @@
+"""What the advice gains over the user's own model, one dot per condition: docs/figures/gain.png.
+
+    python -m research.gain_figure
+
+The advice is chosen without the condition's own network (architecture left out). Gray: the advice is to leave the model alone.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from research.advising import CANDIDATES, left_out, with_gains
+from research.user_gains import load, noise, table
+from tstar.report.style import BLUE, FAINT, INK, look
+
+FILE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "gain.png"
+ADVICE = "by norms and optimizer"
+EDGE = 15.0  # points; what is further out is drawn at the edge
+
+
+def main() -> None:
+    import matplotlib.pyplot as plt
+
+    rows = with_gains(table(load()))
+    advised = left_out(rows, CANDIDATES[ADVICE], "network")
+    gains = np.array([rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()])
+    networks = rows.assign(gain=gains).groupby("network")["gain"].mean().sort_values().index
+    width = 2 * noise(rows) / math.sqrt(2)
+    random = np.random.default_rng(0)
+    with look():
+        figure, axes = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+        axes.axhspan(-width, width, color=FAINT, alpha=0.5, lw=0, label="noise (two standard deviations)")  # fmt: skip
+        axes.axhline(0, color=INK, lw=0.8)
+        for place, network in enumerate(networks):
+            mine = (rows["network"] == network).to_numpy()
+            across = place + random.uniform(-0.25, 0.25, mine.sum())
+            left = (advised[mine] == "leave").to_numpy()
+            values = np.clip(gains[mine], -EDGE, EDGE)
+            axes.plot(across[left], values[left], "o", color=INK, alpha=0.25, ms=4, mew=0)
+            axes.plot(across[~left], values[~left], "o", color=BLUE, ms=4, mew=0)
+            mean = np.nanmean(np.clip(gains[mine], -10, 10))
+            axes.plot([place - 0.35, place + 0.35], [mean, mean], color=INK, lw=2)
+        axes.set_xticks(range(len(networks)), networks, rotation=30, ha="right")
+        axes.set_ylabel("points over your own model")
+        axes.plot([], [], "o", color=BLUE, ms=4, label="changed as advised")
+        axes.plot([], [], "o", color=INK, alpha=0.25, ms=4, label="advised to leave it")
+        axes.plot([], [], color=INK, lw=2, label="mean (gains held within ±10)")
+        axes.legend(loc="upper left", ncols=2, fontsize=7)
+        axes.set_ylim(-EDGE - 1, EDGE + 6)
+        figure.savefig(FILE, dpi=160)
+
+
+if __name__ == "__main__":
+    main()

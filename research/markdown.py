@@ -1,0 +1,12 @@
+"""Tables as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """The first column to the left, the others to the right."""
+    rule = "|".join(["---", *["--:"] * (len(head) - 1)])
+    rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
+    return "\n".join([rows[0], f"|{rule}|", *rows[1:]])

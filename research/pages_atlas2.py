@@ -1,0 +1,159 @@
+"""The tables of the second atlas, of the fresh conditions and of rising temperatures, for :mod:`research.pages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from research.markdown import table
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+KINDS = {
+    "batch-norms": "batch norms inside",
+    "layer-norms": "layer norms inside",
+    "no norms": "no norms",
+    "frozen": "frozen features (linear probe)",
+}
+OPTIMIZERS = {"sgd": "SGD", "adamw": "AdamW"}
+SHOWN = ("tuned plain", "BN, T = 1", "BN, T", "BN, T, rate × 3", "BN, T, rate × 10")
+RIVALS = ("BN, T", "BN, T = 1", "Insert LN", "learned T", "label smoothing")
+
+
+def _gain(row: pd.Series) -> str:
+    return f"{row['gain']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
+
+
+def _cells(part: str, recipes: tuple[str, ...], over: str = "plain") -> tuple[int, list[str]]:
+    made = pd.read_csv(RESULTS / "atlas2/gains.csv")
+    made = made[(made["part"] == part) & (made["over"] == over)].set_index("recipe")
+    cells = [_gain(made.loc[name]) if name in made.index else "–" for name in recipes]
+    return int(made["conditions"].max()) if len(made) else 0, cells
+
+
+def user_gain() -> str:
+    """What recipes give over the default plain model, by kind of network and optimizer."""
+    parts = {"all conditions": "all"}
+    parts |= {f"{kind}, {name}": f"{key}, {optimizer}" for key, kind in KINDS.items() for optimizer, name in OPTIMIZERS.items()}  # fmt: skip
+    parts |= {"plain fits its training set": "plain fits its training set", "plain does not": "plain does not fit it"}  # fmt: skip
+    lines = []
+    for words, part in parts.items():
+        count, cells = _cells(part, SHOWN)
+        if count:
+            lines.append([f"{words}: {count}", *cells])
+    return table(["points over the plain model (95 %): conditions", *SHOWN], lines)
+
+
+def over_tuned() -> str:
+    """The same over the plain model that six runs have tuned."""
+    lines = []
+    for words, part in {"all conditions": "all", "SGD": "optimizer: sgd", "AdamW": "optimizer: adamw"}.items():  # fmt: skip
+        count, cells = _cells(part, SHOWN[1:], "tuned")
+        lines.append([f"{words}: {count}", *cells])
+    return table(["points over the tuned plain model: conditions", *SHOWN[1:]], lines)
+
+
+def by_facts() -> str:
+    """By M, batch, steps and K."""
+    made = pd.read_csv(RESULTS / "atlas2/gains.csv")
+    lines = []
+    for part in [p for p in made["part"].unique() if p.startswith(("M ", "batch ", "up to", "from", "K "))]:  # fmt: skip
+        count, cells = _cells(part, SHOWN)
+        lines.append([f"{part}: {count}", *cells])
+    return table(["points over the plain model: conditions", *SHOWN], lines)
+
+
+def by_family() -> str:
+    made = pd.read_csv(RESULTS / "atlas2/gains.csv")
+    lines = []
+    for part in [p for p in made["part"].unique() if p.startswith("family: ")]:
+        count, cells = _cells(part, SHOWN)
+        lines.append([f"{part.removeprefix('family: ')}: {count}", *cells])
+    return table(["points over the plain model: conditions", *SHOWN], lines)
+
+
+def rivals() -> str:
+    """The rivals were run in every third condition: all columns are of those."""
+    made = pd.read_csv(RESULTS / "atlas2/rivals.csv").set_index("recipe")
+    lines = [
+        [name, f"{made.loc[name, 'conditions']:.0f}", _gain(made.loc[name])] for name in RIVALS
+    ]
+    return table(["at the user's rate and decay", "conditions", "points over plain (95 %)"], lines)
+
+
+def advice() -> str:
+    """Candidates for the advice, with parts of the atlas left out."""
+    made = pd.read_csv(RESULTS / "atlas2/advice.csv")
+    lines = []
+    for name, part in made.groupby("advice", sort=False):
+        rows = part.set_index("left out")
+        architecture = rows.loc["architecture"]
+        cells = [f"{rows.loc[scheme, 'gain']:+.2f}" for scheme in ("data set", "batch sizes")]
+        lines.append(
+            [name, _gain(architecture), *cells, f"{architecture['over_tuned']:+.2f}", f"{architecture['families']:+.2f}",
+             f"{architecture['worst_family']:+.1f}", f"{100 * architecture['helped']:.0f} / {100 * architecture['harmed']:.0f} %",
+             f"{100 * architecture['left']:.0f} %"]
+        )  # fmt: skip
+    head = ["advice", "gain, architecture left out", "data set left out", "batch sizes left out", "over tuned plain",
+            "mean of networks", "worst network", "helped / harmed", "left alone"]  # fmt: skip
+    return table(head, lines)
+
+
+def rules() -> str:
+    """Rules for T with BN at the user's rate, interpolated in ln T."""
+    made = pd.read_csv(RESULTS / "atlas2/laws.csv")
+    wide = {name: part.set_index("rule") for name, part in made.groupby("optimizer")}
+    order = wide["both"].sort_values("gain", ascending=False).index
+    lines = [
+        [name, *(_gain(wide[o].loc[name]) for o in ("both", "sgd", "adamw"))] for name in order
+    ]
+    count = {o: int(wide[o]["conditions"].max()) for o in wide}
+    return table(["T", f"all ({count['both']})", f"SGD ({count['sgd']})", f"AdamW ({count['adamw']})"], lines)  # fmt: skip
+
+
+def terms() -> str:
+    """What each factor of the law is worth: the mean gain of BN, T without it."""
+    made = pd.read_csv(RESULTS / "atlas2/terms.csv")
+    lines = []
+    for _, row in made.iterrows():
+        whole = row["term"] == "the law"
+        name = "all of them (one T for all)" if whole else f"{row['term']}^{row['exponent']:g}"
+        best = "" if whole else f"{row['best']:g}"
+        lines.append([name, f"{row['without']:+.2f}", f"{row['lost']:.2f} ± {row['error']:.2f}", best])  # fmt: skip
+    head = [f"left out of the law, which gains {made['gain'].iloc[0]:+.2f}", "gain", "lost ± s.e.", "best exponent"]  # fmt: skip
+    return table(head, lines)
+
+
+def fresh() -> str:
+    made = pd.read_csv(RESULTS / "fresh/summary.csv")
+    lines = [
+        [row["part"], f"{row['conditions']}", f"{row['changed']}", _gain(row), f"{row['over_tuned']:+.1f}",
+         f"{row['worst']:+.1f}", f"{row['best']:+.1f}", "–" if pd.isna(row["inside"]) else f"{100 * row['inside']:.0f} %"]
+        for _, row in made.iterrows()
+    ]  # fmt: skip
+    return table(["", "conditions", "changed", "points over plain (95 %)", "over plain at the best of three rates", "worst",
+                  "best", "inside the 80 % interval"], lines)  # fmt: skip
+
+
+def rising() -> str:
+    made = pd.read_csv(RESULTS / "rising/summary.csv")
+    lines = [
+        [row["variant"], row["group"], f"{row['conditions']}", f"{row['gain']:+.2f} ± {row['error']:.2f}",
+         f"{row['worst']:+.1f}", f"{row['best']:+.1f}"]
+        for _, row in made.iterrows()
+    ]  # fmt: skip
+    return table(["", "networks", "conditions", "points over the constant T ± s.e.", "worst", "best"], lines)  # fmt: skip
+
+
+TABLES = {
+    "user-gain": user_gain,
+    "over-tuned": over_tuned,
+    "by-facts": by_facts,
+    "by-family": by_family,
+    "advice": advice,
+    "t-rules": rules,
+    "terms": terms,
+    "second-rivals": rivals,
+    "fresh": fresh,
+    "rising": rising,
+}
