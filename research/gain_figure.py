@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from research.advising import CANDIDATES, left_out, with_gains
+from research.advising import CANDIDATES, SHIPS, left_out, with_gains
 from research.user_gains import load, noise, table
 from tstar.report.style import BLUE, FAINT, INK, look
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "gain.png"
-ADVICE = "by norms and optimizer"
 EDGE = 15.0  # points; what is further out is drawn at the edge
 
 
@@ -25,7 +24,7 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     rows = with_gains(table(load()))
-    advised = left_out(rows, CANDIDATES[ADVICE], "network")
+    advised = left_out(rows, CANDIDATES[SHIPS], "network")
     gains = np.array([rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()])
     networks = rows.assign(gain=gains).groupby("network")["gain"].mean().sort_values().index
     width = 2 * noise(rows) / math.sqrt(2)

@@ -27,7 +27,7 @@ def model(M=64, K=10):
 def taken(monkeypatch):
     """As if BN and T at the user's rate had gained in every group, and every training were near."""
     choice = {"recipe": "bn", "gain": 2.0, "error": 0.5, "trainings": 20}
-    monkeypatch.setattr(similar, "choice", lambda norms, family: choice)
+    monkeypatch.setattr(similar, "choice", lambda family: choice)
     monkeypatch.setattr(similar, "FAR", 1e9)
 
 
@@ -218,7 +218,7 @@ def stored(monkeypatch, recipe="bn", gain=2.0, travel=0.0, norms="batch-norms"):
     """As if the atlas had thirty trainings like the one below, with this gain."""
     mine = similar.coordinates(HOW, 64, 10, None)
     place = {**mine, "travel": mine["travel"] + travel}
-    gains = dict.fromkeys(("bn", "faster", "fastest"), gain)
+    gains = dict.fromkeys(("bn", "faster", "rate"), gain)
     row = {"optimizer": "sgd", "norms": norms, "coordinates": place, "gains": gains, "keys": ["a"]}
     choice = {
         "norms": "batch-norms",
@@ -274,6 +274,16 @@ def test_a_higher_rate_comes_with_its_own_temperature(monkeypatch):
     faster = dataclasses.replace(HOW, lr=0.3)
     assert advice.temperature == pytest.approx(tstar.temperature(64, 10, optimizer=faster))
     assert "multiply the learning rate by 3" in str(advice)
+
+
+def test_a_rate_alone_can_be_the_advice(monkeypatch):
+    stored(monkeypatch, recipe="rate")
+    net = model()
+    advice = tstar.recommend(net, optimizer=HOW)
+    assert advice.leave
+    assert advice.lr_factor == 3
+    assert str(advice).startswith("Leave the model as it is: no BatchNorm, no temperature; multiply the learning rate by 3")  # fmt: skip
+    assert str(tstar.temper(net, advice)) == str(net)
 
 
 def test_far_from_everything_nothing_is_advised(monkeypatch):

@@ -81,7 +81,8 @@ class Recommendation(rendering.Drawn):
         """What to expect over the plain model, in words; empty where it is not known."""
         if self.evidence is None:
             return ""
-        return f"With a BatchNorm and T: {self.evidence}" if self.leave else str(self.evidence)
+        other = self.leave and self.lr_factor == 1  # what is not advised, and why
+        return f"With a BatchNorm and T: {self.evidence}" if other else str(self.evidence)
 
     @property
     def training(self) -> Training:
@@ -191,16 +192,16 @@ def recommend(
     leave, factor, evidence = norm is None, 1.0, None
     named = variant is not None or coefficients is not None
     if not leave and not named and told.measured:
-        norms = norms_of(unwrap(model), found.layer)
-        chosen = similar.choice(norms, told.family)
+        chosen = similar.choice(told.family)
         recipe = str(chosen["recipe"])
+        norms = norms_of(unwrap(model), found.layer)
+        asked = "bn" if recipe == similar.LEAVE else recipe
         samples = None if data is None else _length(data)
-        asked = "bn" if recipe == "leave" else recipe
         evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
-        far = evidence is None or evidence.far
-        leave = far or recipe == "leave"
-        factor = 1.0 if leave else similar.RATES.get(recipe, 1.0)
-        extra.append(_choice(norms, told, chosen, evidence))
+        if evidence is None or evidence.far:
+            recipe = similar.LEAVE
+        leave, factor = recipe in similar.PLAIN, similar.RATES.get(recipe, 1.0)
+        extra.append(_choice(told, chosen, evidence))
         if factor != 1:
             faster = replace(told, lr=factor * (told.lr or 0))
             result = explain(found.num_features, K, csg, optimizer=faster)
@@ -235,20 +236,9 @@ def recommend(
     )
 
 
-_KINDS = {
-    "batch-norms": "networks with batch norms inside",
-    "layer-norms": "networks with layer or group norms inside",
-    "no norms": "networks without norms",
-    "frozen": "an output layer alone, on frozen features",
-}
-
-
-def _choice(
-    norms: str, training: Training, chosen: Mapping[str, Any], evidence: Expectation | None
-) -> Notice:
-    """Why this recipe: what the measured trainings of such networks say, and how far this one is from them."""
+def _choice(training: Training, chosen: Mapping[str, Any], evidence: Expectation | None) -> Notice:
+    """Why this recipe: what the measured trainings say, and how far this one is from them."""
     family = {"sgd": "SGD", "adam": "Adam and AdamW"}[str(training.family)]
-    measured = f"{_KINDS[norms]}, trained with {family}"
     if evidence is not None and evidence.far:
         return Notice(
             "caution",
@@ -256,17 +246,15 @@ def _choice(
             f"Nothing like this training was measured (the nearest is {evidence.distance:.1f} standard deviations off), so "
             "nothing is advised; tstar.check tries it on your model.",
         )
-    if chosen["recipe"] == "leave":
-        why = (
-            "nothing was measured"
-            if not chosen["trainings"]
-            else "a BatchNorm and T did not gain beyond noise"
-        )
-        return Notice("note", "leave", f"For {measured}, {why} ({chosen['trainings']} trainings).")  # fmt: skip
+    count = chosen["trainings"]
+    if chosen["recipe"] == similar.LEAVE:
+        return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
     text = (
-        f"For {measured}, this gained {chosen['gain']:+.1f} ± {chosen['error']:.1f} points over the plain model on average "
-        f"({chosen['trainings']} trainings)."
+        f"With {family} this gained {chosen['gain']:+.1f} ± {chosen['error']:.1f} points over the plain model on average "
+        f"({count} trainings)."
     )
+    if chosen["recipe"] == "rate":
+        text += " A BatchNorm and T added nothing to that."
     return Notice("note", "gain", text)
 
 

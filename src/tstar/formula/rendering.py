@@ -55,11 +55,11 @@ def describe(
 
 def _verdict(result: Explanation, leave: bool, norm: str | None, changes: tuple[str, ...]) -> str:
     """One line to act on, for someone who has not read the paper."""
+    also = "".join(f"; {change}" for change in changes)
     if leave:
-        return "Leave the model as it is: no BatchNorm, no temperature."
+        return f"Leave the model as it is: no BatchNorm, no temperature{also}."
     T = f"{result.temperature:.4g}"
     where = "with a BatchNorm before the output layer" if norm else "without a new norm"
-    also = "".join(f"; {change}" for change in changes)
     return f"Train at T = {T}, {where}{also}."
 
 

@@ -32,7 +32,9 @@ NEIGHBORS = 20
 OTHER_NORMS = 1.0
 FAR = 1.5  # no nearer neighbor than this: nothing like it was measured
 SHARE = 0.8  # of the interval
-RATES = {"faster": 3.0, "fastest": 10.0}  # what a recipe multiplies the learning rate by
+LEAVE = "leave"
+RATES = {"rate": 3.0, "faster": 3.0}  # what a recipe multiplies the learning rate by
+PLAIN = (LEAVE, "rate")  # recipes without BN and T
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,13 @@ def stored() -> Mapping[str, Any]:
     return content
 
 
-def choice(norms: str, family: str | None) -> Mapping[str, Any]:
-    """What the atlas says for networks that normalize in this way, trained so: a recipe, its gain and the number of trainings."""
+def choice(family: str | None) -> Mapping[str, Any]:
+    """What the atlas says of trainings with this family of optimizers: a recipe, its gain, and how many were measured."""
     for entry in stored()["choices"]:
-        if entry["norms"] == norms and entry["optimizer"] == family:
+        if entry["optimizer"] == family:
             found: Mapping[str, Any] = entry
             return found
-    return {"recipe": "leave", "trainings": 0}
+    return {"recipe": LEAVE, "trainings": 0}
 
 
 def nearest(
