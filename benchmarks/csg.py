@@ -6,6 +6,7 @@
     python benchmarks/csg.py --data photographs      # 5,000 real images, mirrored, shifted, with a little noise
     python benchmarks/csg.py --data low-rank         # 8-bit rows of rank 8 plus noise
     python benchmarks/csg.py --data noise            # nothing to prune by: the worst case
+    python benchmarks/csg.py --data photographs --routes sketch,whole,int8
 
 Most data are synthetic and need no download: random fields whose power falls off with frequency as that
 of photographs, with a pattern for each class and varying contrast (``--slope 1.4``: as compressible as
@@ -136,6 +137,16 @@ def product(data: Any, queries: Any) -> float:
     return 10 * (time.process_time() - start)
 
 
+def processor() -> str:
+    """Its name, and the oneDNN and BLAS settings that limit it."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    name = next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?"
+    )
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return name + (", VNNI" if "vnni" in flags else "")
+
+
 def reference(data: Any, labels: Any, drawn: Any, k: int, classes: int) -> tuple[float, Peak]:
     """spectral-metric on samples that were drawn already, on the first so many classes."""
     from spectral_metric.estimator import CumulativeGradientEstimator
@@ -175,12 +186,14 @@ def main() -> None:
     parser.add_argument("--reference-classes", type=int, help="run the reference on so many only")
     parser.add_argument("--runs", type=int, default=2, help="of tstar, of which the fastest counts")
     parser.add_argument("--inputs", default="float32,uint8", help="of the reference")
+    parser.add_argument("--routes", default="", help="of the neighbor search, timed one by one")
     parser.add_argument("--out", type=Path, help="append a line of JSON")
     args = parser.parse_args()
 
     import torch
 
     import tstar
+    from tstar.difficulty.neighbors import nearest
 
     makers: dict[str, Callable[[], tuple[Any, Any]]] = {
         "fields": lambda: fields(args.rows, args.classes, args.slope),
@@ -203,6 +216,7 @@ def main() -> None:
         "slope": args.slope if args.data == "fields" else None, "threads": threads,
         "numpy": np.__version__, "torch": torch.__version__, "tstar": tstar.__version__,
         "cpu": torch.backends.cpu.get_cpu_capability(), "blas": os.environ.get("OPENBLAS_CORETYPE"),
+        "processor": processor(), "onednn": os.environ.get("ONEDNN_MAX_CPU_ISA"),
         "reference": version("spectral-metric"), "csg": result.value, "tstar_cpu": ours.cpu, "tstar_wall": ours.wall,
         "tstar_megabytes": ours.megabytes, "product_cpu": bare,
     }  # fmt: skip
@@ -211,6 +225,15 @@ def main() -> None:
         f"tstar            cpu {ours.cpu:8.2f} s  wall {ours.wall:8.2f} s  {ours.megabytes:7.0f} MB"
     )
     print(f"product alone    cpu {bare:8.2f} s  (tstar / product = {ours.cpu / bare:.2f})")
+    queries = np.unique(np.concatenate(result.indices))
+    expected = nearest(data, queries, 5)
+    for route in filter(None, args.routes.split(",")):
+        start = time.process_time()
+        found = nearest(data, queries, 5, route=route)
+        line[f"{route}_cpu"] = time.process_time() - start
+        print(f"neighbors by {route:7} cpu {line[f'{route}_cpu']:5.2f} s")
+        if not np.array_equal(found, expected):
+            raise SystemExit(f"the route {route} finds other neighbors")
     run = args.reference_classes or args.classes
     for name in args.inputs.split(","):
         value, peak = reference(INPUTS[name](data), labels, result.indices, 5, run)

@@ -29,10 +29,10 @@ def bootstrap(
     resampled values around their own mean, moved to ``value``. No neighbor is searched again.
     """
     rng = np.random.default_rng((seed, 0xB007))
-    sizes = np.bincount(owners, minlength=num_classes)
+    even = [np.full(n, 1 / n) for n in np.bincount(owners, minlength=num_classes)]
     draws = np.empty(_RESAMPLES if num_classes <= _MANY_CLASSES else _FEW_RESAMPLES)
     for i in range(len(draws)):
-        counts = np.concatenate([rng.multinomial(n, np.full(n, 1 / n)) for n in sizes])
+        counts = np.concatenate([rng.multinomial(len(p), p) for p in even])
         S = expectation(neighbor_codes, owners, weights * counts, num_classes)
         spectrum = np.linalg.eigvalsh(laplacian(similarity(S))).astype(np.float64)
         draws[i] = cumulative_gradient(spectrum)

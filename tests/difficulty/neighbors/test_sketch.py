@@ -46,7 +46,7 @@ def test_so_do_sketches_of_pictures(name):
 
 def check_sketch(data):
     frame = frame_of(data)
-    lengths = (data.astype(np.int64) ** 2).sum(axis=1) if data.dtype == np.uint8 else None
+    lengths = ((data.astype(np.int64) - 128) ** 2).sum(axis=1) if data.dtype == np.uint8 else None
     made = sketch(data, frame, principal_directions(frame.reduced(data), 32), lengths)
     wide, rows = data.astype(np.float64), made.rows.astype(np.float64)
     for q in range(0, len(data), 15):

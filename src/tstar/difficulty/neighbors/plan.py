@@ -6,11 +6,11 @@ All routes give the same neighbors; this file only decides how long it takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.difficulty.neighbors.exact import int8_is_faster
 from tstar.difficulty.neighbors.sketch import (
     F32,
     Frame,
@@ -20,16 +20,18 @@ from tstar.difficulty.neighbors.sketch import (
 )
 
 SHORT = 64  # vectors of at most this many dimensions need no shorter sketch
-_WIDTHS = (32, 64, 128, 192)
+_WIDTHS = (32, 64, 96, 128, 160, 192)
 _BASIS = 4096  # samples that the principal directions are computed from
-# Times in units of one multiply-add of a matrix product, measured on AVX2.
-_VISIT = 20.0  # looking at one lower bound
-_CHECK = 12.0  # one dimension of one exact distance (30), as the pilot sees three times too many
+_VISIT = 20.0  # the time to look at one lower bound, in multiply-adds of a float32 product
+# Two more such times, by float32 products (AVX2, AVX-512) and by int8 ones (VNNI): that of one dimension of
+# one exact distance (25 and 16, but the pilot sees three times too many), and that of one of a whole vector.
+_CHECK = {False: 8.0, True: 5.0}
+_WHOLE = {False: 1.0, True: 0.3}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``directions`` (D, p) to sketch with; ``None`` for whole vectors."""
+    """``directions`` (D, p) to sketch with; ``None`` for whole vectors. ``int8``: by products of such."""
 
     frame: Frame
     directions: F32 | None
@@ -39,16 +41,18 @@ class Plan:
 def make_plan(data: NDArray[np.generic], queries: int, k: int, route: str | None = None) -> Plan:
     """The cheapest plan for that many queries, or the one that ``route`` names (for tests)."""
     frame = frame_of(data)
-    if route in (None, "sketch") and min(data.shape) > SHORT:
-        plan = _sketched(data, frame, queries, forced=route == "sketch")
-        if plan is not None:
-            return plan
     whole = data.dtype == np.uint8
     int8 = whole and (route == "int8" or (route is None and int8_is_faster()))
-    return Plan(frame, None, int8=int8)
+    if route in (None, "sketch") and min(data.shape) > SHORT:
+        plan = _sketched(data, frame, queries, int8, forced=route == "sketch")
+        if plan is not None:
+            return plan
+    return Plan(frame, None, int8)
 
 
-def _sketched(data: NDArray[np.generic], frame: Frame, queries: int, forced: bool) -> Plan | None:
+def _sketched(
+    data: NDArray[np.generic], frame: Frame, queries: int, int8: bool, forced: bool
+) -> Plan | None:
     """The sketch of the cheapest width, or ``None`` where whole vectors are cheaper still."""
     N, D = data.shape
     some = data[:: -(-N // _BASIS)]
@@ -63,13 +67,13 @@ def _sketched(data: NDArray[np.generic], frame: Frame, queries: int, forced: boo
     every = 2 if len(basis) > _BASIS // 2 else 1
     share = _survivors(frame.place(some[::every]), basis[::every] @ V, widths)
     costs = {
-        p: N * basis.shape[1] * p + queries * N * (p + _VISIT + _CHECK * D * share[p])
+        p: N * basis.shape[1] * p + queries * N * (p + _VISIT + _CHECK[int8] * D * share[p])
         for p in widths
     }
     best = min(costs, key=costs.__getitem__)
-    if not forced and costs[best] > queries * N * (D + _VISIT):
+    if not forced and costs[best] > queries * N * (_WHOLE[int8] * D + _VISIT):
         return None
-    return Plan(frame, np.ascontiguousarray(V[:, :best]))
+    return Plan(frame, np.ascontiguousarray(V[:, :best]), int8)
 
 
 def _survivors(pilot: F32, z: F32, widths: list[int]) -> dict[int, float]:
@@ -86,16 +90,3 @@ def _survivors(pilot: F32, z: F32, widths: list[int]) -> dict[int, float]:
         bound = squares[some, None] + squares - 2.0 * (rows[some] @ rows.T)
         share[p] = float((bound <= nearest).mean())
     return share
-
-
-@cache
-def int8_is_faster() -> bool:
-    """Whether int8 products are faster than float32 ones: where the processor has VNNI.
-
-    ``torch._int_mm`` is then several times faster, and many times slower where not. The instruction
-    set decides, since a busy machine can fool a measurement.
-    """
-    import torch
-
-    has_vnni = getattr(torch.cpu, "_is_vnni_supported", lambda: False)
-    return hasattr(torch, "_int_mm") and bool(has_vnni())

@@ -40,16 +40,16 @@ def _by_rows(made: Sketch, scale: float) -> tuple[Score, Threshold]:
     rows = made.rows
     N, width = rows.shape
     squares = _squares(rows, whole=False)
-    right = np.zeros((padded(N), width + 1), np.float32)  # (x, ‖x‖²)·(−2q, 1) = ‖x‖² − 2x·q
-    right[:N, :width] = rows
-    right[:N, width] = squares
-    right[N:, width] = _FAR
+    right = np.zeros((width + 1, padded(N)), np.float32)  # (−2q, 1)·(x, ‖x‖²) = ‖x‖² − 2x·q
+    right[:width, :N] = rows.T
+    right[width, :N] = squares
+    right[width, N:] = _FAR
 
     def score(queries: NDArray[np.int64], out: F32) -> None:
         left = np.empty((len(queries), width + 1), np.float32)
         np.multiply(rows[queries], -2, out=left[:, :width])
         left[:, width] = 1
-        np.matmul(left, right.T, out=out)
+        np.matmul(left, right, out=out)
 
     return score, _threshold(squares, width + 1, made.slack, scale)
 

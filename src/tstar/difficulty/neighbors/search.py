@@ -23,7 +23,7 @@ from tstar.difficulty.neighbors.sketch import F32
 
 _MEMORY = 64 << 20  # bytes of lower bounds held at a time ...
 _LEAST = 64  # ... but never fewer queries than this, which would starve the matrix product
-_MARGIN = 10  # rows measured besides the k neighbors and the sample itself, to find the reach
+_MARGIN = 34  # rows measured besides the k neighbors and the sample itself, to find the reach
 
 
 def nearest(
@@ -48,9 +48,10 @@ def nearest(
         route: ``"sketch"``, ``"whole"`` or ``"int8"`` in place of the fastest; all agree to the bit.
         tick: called with the number of queries done.
     """
-    measure = Exact(data)
+    plan = make_plan(data, len(queries), k, route)
+    measure = Exact(data, int8=plan.int8)
     lengths = measure.squares if measure.whole else None
-    score, threshold = lower_bounds(data, make_plan(data, len(queries), k, route), lengths)
+    score, threshold = lower_bounds(data, plan, lengths)
     columns = padded(len(data))
     block = min(block or max(_LEAST, _MEMORY // (4 * columns)), len(queries))
     scores = np.empty((block, columns), np.float32)
@@ -66,7 +67,8 @@ def nearest(
         for start in range(0, len(queries), block):
             size = min(block, len(queries) - start)
             score(queries[start : start + size], scores[:size])
-            list(pool.map(partial(refine, start=start), _split(size, threads)))
+            spread = pool.map if threads > 1 else map  # another thread costs time of its own
+            list(spread(partial(refine, start=start), _split(size, threads)))
             tick(size)
     return found
 
@@ -82,24 +84,21 @@ def _refine(
     least = scores.min(axis=1)
     groups = min(k + 1 + _MARGIN, least.shape[1])
     level = np.partition(least, groups - 1, axis=1)[:, groups - 1]
-    rows = _below(scores, least, level, queries, len(exact.data))
+    rows = _within(scores, least, None, level, queries, len(exact.data))
     for few in [i for i, mine in enumerate(rows) if len(mine) < k]:  # tiny groups: look at all rows
         rows[few] = np.delete(np.arange(len(exact.data)), queries[few])
+        level[few] = np.inf
+    measures = [exact.from_query(int(query)) for query in queries]
+    squares = [measure(mine) for measure, mine in zip(measures, rows, strict=True)]
     # A squared distance that the k-th neighbor cannot exceed: that of the k-th of these.
-    reach = np.array(
-        [
-            np.partition(exact.from_query(int(query))(mine), k - 1)[k - 1]
-            for query, mine in zip(queries, rows, strict=True)
-        ]
-    )
+    reach = np.array([np.partition(some, k - 1)[k - 1] for some in squares])
     limit = _up(threshold(queries, reach))
-    rows = _below(scores, least, limit, queries, len(exact.data))
-    return np.stack(
-        [
-            rank(exact.from_query(int(query))(mine), mine, k)
-            for query, mine in zip(queries, rows, strict=True)
-        ]
-    )
+    others = _within(scores, least, level, limit, queries, len(exact.data))
+    found = np.empty((len(queries), k), np.int64)
+    for i, (measure, more) in enumerate(zip(measures, others, strict=True)):
+        both = np.concatenate([rows[i], more])
+        found[i] = rank(np.concatenate([squares[i], measure(more)]), both, k)
+    return found
 
 
 def _up(limits: NDArray[np.float64]) -> F32:
@@ -108,12 +107,21 @@ def _up(limits: NDArray[np.float64]) -> F32:
     return above
 
 
-def _below(
-    scores: F32, least: F32, level: F32, queries: NDArray[np.int64], rows: int
+def _within(
+    scores: F32,
+    least: F32,
+    above: F32 | None,
+    level: F32,
+    queries: NDArray[np.int64],
+    rows: int,
 ) -> list[NDArray[np.int64]]:
-    """For each query the rows whose score is at most its level, without itself and the filling."""
+    """For each query the rows with above < score ≤ level, without itself and the filling."""
     query, group = np.nonzero(least <= level[:, None])
-    pair, within = np.nonzero(scores[query, :, group] <= level[query, None])
+    some = scores[query, :, group]
+    inside = some <= level[query, None]
+    if above is not None:
+        inside &= some > above[query, None]
+    pair, within = np.nonzero(inside)
     who, positions = query[pair], within * least.shape[1] + group[pair]
     keep = (positions != queries[who]) & (positions < rows)
     ends = np.searchsorted(who[keep], np.arange(1, len(queries)))

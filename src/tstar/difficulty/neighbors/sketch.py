@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.difficulty.neighbors.exact import CHUNK
+from tstar.difficulty.neighbors.exact import CHUNK, MIDDLE
 
 UNIT = 2.0**-24  # float32's unit roundoff
 _DEPTH = 256  # products are summed in pieces of this length, which bounds their rounding
@@ -136,7 +136,7 @@ def norm_excess(V: F32) -> float:
 def sketch(
     data: NDArray[np.generic], frame: Frame, V: F32, lengths: NDArray[np.int64] | None = None
 ) -> Sketch:
-    """(z, r) of every row, reading the data once in tiles. ``lengths`` are ‖x‖² of 8-bit rows."""
+    """(z, r) of every row, reading the data once in tiles. ``lengths`` are ‖x − 128‖² of 8-bit rows."""
     size, p = V.shape
     rows = np.empty((len(data), p + 1), np.float32)
     tile = np.empty((_TILE, size), np.float32)
@@ -159,11 +159,10 @@ def sketch(
 def _centered(
     lengths: NDArray[np.int64], here: F32, frame: Frame, data: NDArray[np.generic]
 ) -> NDArray[np.float64]:
-    """‖x − c‖² = ‖x‖² − 2c·Σ(x − c) − D·c², all whole numbers."""
+    """‖x − c‖² = ‖x − 128‖² − 2a·Σ(x − c) − D·a² with a = c − 128, all whole numbers."""
+    aside = frame.center - MIDDLE
     sums = here.sum(axis=1, dtype=np.float64) * (1 if frame.picture is None else 2)
-    centered: NDArray[np.float64] = (
-        lengths - 2 * frame.center * sums - data.shape[1] * frame.center**2
-    )
+    centered: NDArray[np.float64] = lengths - 2 * aside * sums - data.shape[1] * aside**2
     return centered
 
 
