@@ -18,7 +18,9 @@ def drawn(description):
 
 
 def test_every_drawing_says_the_same_in_the_same_order():
-    d = tstar.explain(64, 10, optimizer="sgd", lr=0.01, steps=200, batch_size=1, label_smoothing=0.1).describe()
+    d = tstar.explain(
+        64, 10, optimizer="sgd", lr=0.01, steps=200, batch_size=1, label_smoothing=0.1
+    ).describe()
     d = dataclasses.replace(d, expectation="About two points.")
     parts = [d.verdict, d.expectation, *(n.message for n in d.notices), *d.reasons]
     parts += [expression for expression, _ in d.terms]

@@ -36,16 +36,21 @@ function niceStep(top) {
 function drawChart(box, known, facts, training, chosen, chosenT) {
   const width = Math.max(280, box.clientWidth);
   const height = Math.round(Math.min(340, Math.max(230, width * 0.5)));
-  const left = 34, right = 18, top = 22, bottom = 38;
   const M = facts.num_features;
   const first = Math.min(16, 2 ** Math.floor(Math.log2(M)));
   const last = Math.max(8192, 2 ** Math.ceil(Math.log2(M)));
-  const x = (m) => left + ((Math.log2(m) - Math.log2(first)) / (Math.log2(last) - Math.log2(first))) * (width - left - right);
-  const inverse = (px) => 2 ** (Math.log2(first) + ((px - left) / (width - left - right)) * (Math.log2(last) - Math.log2(first)));
   const widths = Array.from({ length: 161 }, (_, i) => first * (last / first) ** (i / 160));
   const lines = SERIES.map((series) => ({ ...series, heights: widths.map((m) => heightAt(known, series.name, facts, training, m)) }))
     .filter((series) => series.heights[0] !== null);
   const peak = Math.max(...lines.flatMap((line) => line.heights)) * 1.05;
+  const step = niceStep(peak);
+  // Room for the longest numbers on both axes.
+  const people = (value) => value.toLocaleString("en-US");
+  const letter = 7.5, longest = letter * people(last).length;
+  const left = 12 + letter * Math.max(...[step, Math.floor(peak / step) * step].map((t) => people(t).length));
+  const right = Math.max(18, longest / 2), top = 22, bottom = 38;
+  const x = (m) => left + ((Math.log2(m) - Math.log2(first)) / (Math.log2(last) - Math.log2(first))) * (width - left - right);
+  const inverse = (px) => 2 ** (Math.log2(first) + ((px - left) / (width - left - right)) * (Math.log2(last) - Math.log2(first)));
   const y = (t) => height - bottom - (t / peak) * (height - top - bottom);
 
   const svg = element("svg", {
@@ -58,14 +63,13 @@ function drawChart(box, known, facts, training, chosen, chosenT) {
     svg.append(element("rect", { x: x(low), y: top, width: x(high) - x(low), height: height - top - bottom, class: `band ${kind}` }));
     svg.append(element("text", { x: (x(low) + x(high)) / 2, y: top - 7, class: "note", "text-anchor": "middle" }, words));
   }
-  const step = niceStep(peak);
   for (let t = 0; t <= peak; t += step) {
     svg.append(element("line", { x1: left, x2: width - right, y1: y(t), y2: y(t), class: "grid" }));
-    svg.append(element("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, general(t)));
+    svg.append(element("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, people(t)));
   }
-  const every = width < 480 || last / first > 2 ** 12 ? 2 : 1;
+  const every = Math.ceil(Math.log2(last / first) * (longest + 8) / (width - left - right));
   for (let power = Math.log2(first); power <= Math.log2(last); power += every) {
-    svg.append(element("text", { x: x(2 ** power), y: height - bottom + 16, "text-anchor": "middle" }, general(2 ** power, 8)));
+    svg.append(element("text", { x: x(2 ** power), y: height - bottom + 16, "text-anchor": "middle" }, people(2 ** power)));
   }
   svg.append(element("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, "M, the width of the output layer’s input"));
   svg.append(element("text", { x: 4, y: 12, class: "strong" }, "T"));

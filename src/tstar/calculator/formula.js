@@ -104,12 +104,16 @@ function spentBy(known, { family, lr, steps, momentum, factor }) {
 
 const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
 
-/** T of the law, and how it reads, as tstar.formula.law has it. */
-function limitOf(known, facts, { family, lr, steps, momentum, batch }) {
+/** T of the law (SGD) or the highest T that a training allows (Adam), and how it reads, as tstar.formula.law has it. */
+function limitOf(known, facts, training) {
   const { num_features: M, num_classes: K } = facts;
   const { sgd: c, adam: a, power: p } = known.aware.budget;
-  if (family !== "sgd") return { value: a, reads: "a, for Adam and AdamW" };
-  const B = batch ?? known.limits.BATCH;
+  if (training.family !== "sgd") {
+    const spent = spentBy(known, training);
+    return { value: a * spent * M, reads: `a·lr·steps·M = ${general(a)}·${general(spent, 4)}·${general(M)}` };
+  }
+  const { lr, steps, momentum, batch } = training;
+  const B = batch ?? known.batch;
   const rest = 1 - (momentum ?? known.momentum);
   const value = c * Math.sqrt(lr * M) * (steps / (K * B * rest)) ** p;
   const numbers = `${general(c)}·sqrt(${general(lr)}·${general(M)})·(${general(steps)}/(${general(K)}·${general(B)}·${general(rest, 3)}))^${general(p)}`;
@@ -132,11 +136,17 @@ function explainAware(known, facts, training) {
   const plain = explainSet(set, facts);
   const { value, reads } = limitOf(known, facts, training);
   const { minimum, maximum } = set.budget;
-  const temperature = Math.min(Math.max(value, minimum), maximum);
-  let limit = `asks for ${reads} = ${general(value, 4)}`;
-  if (value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
-  const flags = [...flagsOf(set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
-  return { ...plain, bound: plain.temperature, temperature, limit, flags };
+  const bound = plain.temperature;
+  const sgd = training.family === "sgd";
+  const temperature = sgd ? Math.min(Math.max(value, minimum), maximum) : Math.max(Math.min(bound, value), Math.min(bound, minimum));
+  let limit = `${sgd ? "asks for" : "allows at most"} ${reads} = ${general(value, 4)}`;
+  if (!sgd && value >= bound) limit += "; T* is within it";
+  else if (!sgd && value >= temperature) limit += ", lower than T*: the budget sets T";
+  else if (value < temperature) limit += `${sgd ? ";" : ", and"} ${general(temperature)} is the lowest that is advised`;
+  else if (value > temperature) limit += `; ${general(temperature)} is the highest that is advised`;
+  const paper = !sgd && value >= bound;
+  const flags = [...flagsOf(paper ? known.sets.cn : set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
+  return { ...plain, bound, temperature, limit, decides: !sgd && value < bound, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -189,7 +199,8 @@ function noticesFor(known, facts, training, result) {
     if (family === "sgd" && result.computed < limits.SAFE) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
-    if (batch === null && family === "sgd") say("no-batch-size", { size: limits.BATCH });
+    if (result.decides) say("budget", { bound: general(result.bound, 3) });
+    if (batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
   } else if (["scale-free", "other"].includes(family)) {
     say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });
   } else {

@@ -18,6 +18,7 @@ from tstar.errors import TstarError
 from tstar.formula import cautions
 from tstar.formula.choice import REASONS, csg_range, evidence
 from tstar.formula.coefficients import published, training_aware
+from tstar.formula.law import BATCH
 from tstar.formula.rules import ROW_NORM, on_one_axis
 from tstar.formula.training import MOMENTUM, RATE_FACTOR
 
@@ -52,9 +53,10 @@ def facts() -> dict[str, Any]:
                     "FITTED_LR",
                     "VALIDATED_LR",
                 ),
-                *("FEWEST_CLASSES", "BATCH_SIZES", "BATCH", "SAFE", "ORDER", "WORDS"),
+                *("FEWEST_CLASSES", "BATCH_SIZES", "SAFE", "ORDER", "WORDS"),
             )
         },
+        "batch": BATCH,
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],

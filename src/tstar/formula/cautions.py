@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from tstar.formula import law
 from tstar.formula.coefficients import published
-from tstar.formula.law import BATCH
 from tstar.formula.training import Training
 
 if TYPE_CHECKING:
@@ -198,9 +198,9 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
         yield _say(key, computed=f"{result.computed:.3g}")
     budget = result.coefficients.budget
-    if budget is not None and budget.power is not None:
-        if result.training.batch_size is None and result.training.family == "sgd":
-            yield _say("no-batch-size", size=BATCH)
+    if budget is not None and law.sets_temperature(budget, result.training):
+        if result.training.batch_size is None:
+            yield _say("no-batch-size", size=law.BATCH)
     elif result.limit is not None and result.limit.decides:
         yield _say("budget", bound=f"{result.bound:.3g}")
 
