@@ -6,12 +6,19 @@ import csv
 import html as markup
 import importlib.util
 import re
+import shlex
+from functools import cache
 from pathlib import Path
 
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
+# Runs of the atlas that make figures of a size that can be read.
+RUNS = "results/atlas/store.parquet"
+WHERE = (
+    'lr == 0.1 and steps == 800 and dataset in ("banking77", "clinc150", "cifar10_32", "gtsrb_32")'
+)
 
 
 def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
@@ -22,6 +29,8 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
     for path in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
         text = notebooks.markdown(notebooks.read(path), path.name)
         files.append(File.generated(config, f"tutorials/{path.stem}.md", content=text))
+    for name, (_, _, picture) in report_figures().items():
+        files.append(File.generated(config, f"gallery/report/{name}.svg", content=picture))
     for picture in pictures():
         files.append(File.generated(config, _address(picture), content=picture.read_bytes()))
     return files
@@ -34,6 +43,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
         ("variance", variance),
         ("coverage", coverage),
         ("scripts", scripts),
+        ("report", report),
     ):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
@@ -54,10 +64,11 @@ def on_page_content(html: str, **_: object) -> str:
 
 def _copied(block: re.Match[str]) -> str:
     text = markup.unescape(re.sub(r"<[^>]+>", "", block[0]))
-    commands = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
+    commands = "\n".join(m[1] for m in re.finditer(r"^(?:\$|>>>|\.\.\.) (.*)$", text, re.MULTILINE))
     if not commands:
         return block[0]
-    return block[0].replace("<div", f'<div data-copy="{markup.escape(commands)}"', 1)
+    whole = re.sub(r"(?<![\w\"<-])(--[\w-]+)", r'<span class="word">\1</span>', block[0])
+    return whole.replace("<div", f'<div data-copy="{markup.escape(commands)}"', 1)
 
 
 def _notebooks():  # type: ignore[no-untyped-def]
@@ -107,6 +118,29 @@ def _figures(folder: str) -> str:
     shown = [(p.stem.replace("_", " ").replace("-", " "), _address(p)) for p in found]
     return "\n\n".join(
         f"**{name}**\n\n![{name}]({address}){{ loading=lazy }}" for name, address in shown
+    )
+
+
+@cache
+def report_figures() -> dict[str, tuple[str, str, str]]:
+    """Every figure of ``tstar figure``: how to read it, the command, and its first picture as SVG."""
+    from tstar.report import FIGURES, load
+    from tstar.report.style import svg_text
+
+    records = load(ROOT / RUNS, where=WHERE)
+    found = {}
+    for name, plot in FIGURES.items():
+        runs = [RUNS, "--where", WHERE] if plot.takes_runs else []
+        command = shlex.join(["tstar", "figure", name, *runs, "-o", f"{name}.svg"])
+        picture = svg_text(plot.draw(plot.parts(plot.data(records))[0]))
+        found[name] = (f"### {plot.title}\n\n{plot.reading}", command, picture)
+    return found
+
+
+def report() -> str:
+    return "\n\n".join(
+        f"{reading}\n\n```console\n$ {command}\n```\n\n![{name}](gallery/report/{name}.svg){{ loading=lazy }}"
+        for name, (reading, command, _) in report_figures().items()
     )
 
 

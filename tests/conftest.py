@@ -36,3 +36,12 @@ def save_tokenizer() -> Callable[[Path, Sequence[str]], None]:
         ).save_pretrained(folder)
 
     return save
+
+
+# A module's, not the session's: playwright keeps an event loop running in this thread while it is open, and other
+# modules have loops of their own.
+@pytest.fixture(scope="module")
+def browser():
+    from tests.browsing import running
+
+    yield from running()

@@ -1,30 +1,10 @@
-"""The page in the system's chromium, headless. Nothing is downloaded; without a browser the tests skip."""
+"""The page in the system's chromium, headless."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-
-
-# A module's, not the session's: playwright keeps an event loop running in this thread while it is open, and other
-# modules have loops of their own.
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("chromium is not installed: the calculator was not tried in a browser")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
-        started.close()
+from tests.browsing import opened
 
 
 @pytest.fixture(scope="module")
@@ -41,23 +21,8 @@ def open_page(browser, page_file):
     contexts = []
 
     def open_it(**settings):
-        context = browser.new_context(**settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(f"script error: {error}"))
-        page.on(
-            "console",
-            lambda said: trouble.append(said.text) if said.type == "error" else None,
-        )
-        page.on(
-            "request",
-            lambda request: (
-                None
-                if request.url.startswith(("file:", "data:"))
-                else trouble.append(f"request: {request.url}")
-            ),
-        )
-        page.goto(page_file.as_uri())
+        page = opened(browser, page_file, trouble, **settings)
+        contexts.append(page.context)
         return page
 
     yield open_it

@@ -1,9 +1,7 @@
 """The site builds without a warning, and its own links lead somewhere."""
 
-import os
 import re
-import subprocess
-import sys
+import shlex
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,24 +9,6 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    pytest.importorskip("material", reason="the extra docs is not installed")
-    pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
-    target = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(target)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
-    return target
 
 
 @pytest.mark.slow
@@ -117,3 +97,38 @@ def test_every_figure_is_in_the_gallery(site: Path):
     assert len(kept) >= 8  # the atlas, the budget, csg, the demo
     for picture in kept:
         assert f'src="{picture.relative_to(results).as_posix()}"' in page, picture
+    from tstar.report import FIGURES
+
+    for name in FIGURES:
+        assert f'src="report/{name}.svg"' in page, name
+
+
+@pytest.mark.slow
+def test_the_gallery_s_commands_make_its_figures(site: Path, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from tstar.cli.app import _load_commands, app
+    from tstar.report import FIGURES
+
+    _load_commands()
+    monkeypatch.chdir(ROOT)
+    page = (site / "gallery" / "index.html").read_text(encoding="utf-8")
+    found = [unescape(text) for text in re.findall(r'data-copy="(tstar figure [^"]*)"', page)]
+    assert len(found) == len(FIGURES)
+    for command in found:
+        *words, name = shlex.split(command)[1:]
+        done = CliRunner().invoke(app, [*words, str(tmp_path / name)], catch_exceptions=False)
+        assert done.exit_code == 0, command
+        drawn = (tmp_path / name).read_text(encoding="utf-8")
+        kept = (site / "gallery" / "report" / name).read_text(encoding="utf-8")
+        # The file draws its letters, the page names them; size and lines are the same.
+        for what in (r'viewBox="[^"]*"', r'd="M [^"]*" clip-path'):
+            assert re.findall(what, drawn) == re.findall(what, kept), command
+
+
+@pytest.mark.slow
+def test_examples_of_the_api_are_code(site: Path):
+    page = (site / "api" / "index.html").read_text(encoding="utf-8")
+    assert "<blockquote>" not in page
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
+    assert "doctest:" not in page
