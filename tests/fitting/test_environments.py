@@ -80,3 +80,10 @@ def test_one_data_set_cannot_be_cross_validated(small):
 def test_an_environment_with_one_width_is_named(small):
     with pytest.raises(TstarError, match=r"task0 · planted \(norm=batch\): .*num_features is 64"):
         per_environment(small.query("num_features == 64"))
+    mixed = small[(small["dataset"] != "task0") | (small["num_features"] == 64)]
+    table = per_environment(mixed, restarts=1, skip=True)
+    assert "task0" not in set(table["dataset"])
+    assert len(table) > 2
+    assert any("task0 · planted (norm=batch)" in note for note in table.attrs["notes"])
+    with pytest.raises(TstarError, match="No environment could be fitted"):
+        per_environment(small.query("num_features == 64"), skip=True)

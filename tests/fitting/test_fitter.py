@@ -106,7 +106,7 @@ def test_a_grid_that_does_not_bracket_is_flagged_with_its_conditions():
 def test_too_few_temperatures(small):
     few = small[(small["dataset"] != "task1") | (small["temperature"] < 3)]
     with pytest.raises(
-        TstarError, match=r"At least 3 temperatures.*2 of 12:\n.*task1.*\n.*task1.*\n.*skip=True"
+        TstarError, match=r"at least 3 temperatures.*2 of 12:\n.*task1.*\n.*task1.*\n.*skip=True"
     ):
         fit(few, **ONCE)
     result = fit(few, skip=True, **ONCE)
@@ -117,7 +117,7 @@ def test_too_few_temperatures(small):
 
 def test_all_runs_diverged(small):
     small.loc[small["dataset"] == "task4", "status"] = "diverged"
-    with pytest.raises(TstarError, match=r"all diverged in 2 of 12:\n.*task4"):
+    with pytest.raises(TstarError, match=r"All runs diverged in 2 of 12 conditions:\n.*task4"):
         fit(small, **ONCE)
     assert len(fit(small, skip=True, **ONCE).conditions) == 10
     for skip in (False, True):

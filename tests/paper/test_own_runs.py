@@ -9,7 +9,7 @@ from research.synthetic import planted_runs
 from tests.paper.shared import run, shown
 from tstar import TstarError, temperature
 from tstar.paper.catalogue import VARIANTS
-from tstar.paper.own_runs import dataset_name, described, mark, model_name, yours
+from tstar.paper.own_runs import dataset_name, described, mark, model_name, task_rows, yours
 
 
 def cell(frame, method, column, block="ResNet50, fine-tuned"):
@@ -108,6 +108,36 @@ def test_sizes_of_one_data_set_have_columns_of_their_own():
     assert shared == "1,000 samples"
     assert rows["px"] == {"CT 32 px": "32", "CT 96 px": "96"}
     assert rows["n"] == {"CT 32 px": "1 (1)", "CT 96 px": "1 (1)"}
+
+
+def test_each_column_has_the_csg_of_its_own_runs():
+    runs = [
+        run("caltech101_32", size=32, csg=5.72),
+        run("caltech101_96", size=96, csg=3.92),
+        run("caltech101_96", size=96, csg=3.92, seed=1),
+    ]
+    rows = task_rows(yours("datasets", pd.DataFrame(runs)))
+    assert rows["csg"] == {"CT 32 px": "5.72", "CT 96 px": "3.92"}
+    assert set(rows["classes"].values()) == {"43"}
+    runs = [run("gtsrb", csg=1.39, lr=0.1), run("gtsrb", csg=1.5, lr=0.01)]
+    assert task_rows(yours("datasets", pd.DataFrame(runs)))["csg"] == {"GTS": "1.39–1.50"}
+
+
+def test_what_a_heading_says_is_not_said_again():
+    runs = [run("caltech101", size=s, num_train=9, scenario="scratch") for s in (32, 96)]
+    frame = yours("models", pd.DataFrame(runs))
+    assert described(frame, "CT 32 px")[0] == "9 samples"
+
+
+def test_the_table_of_transformers_has_no_other_networks():
+    rows = [
+        run("caltech101", model=m, scenario="scratch")
+        for m in ("vgg9", "vit_b_16", "timm/deit_tiny")
+    ]
+    frame = yours("transformers", pd.DataFrame(rows))
+    assert [c for c in frame.columns if c != "method"] == ["ViT-B/16", "timm/deit_tiny"]
+    with pytest.raises(TstarError, match="No run belongs"):
+        yours("transformers", pd.DataFrame(rows[:1]))
 
 
 def test_named_methods_are_their_rows():

@@ -1,34 +1,16 @@
 """The page in a real browser: no error, no request, sorting, filtering, curves on a click, phone width."""
 
 import json
-import os
-import shutil
-from pathlib import Path
 
 import pytest
 
+from tests.browsing import CLIPPED, SIZES, all_can_be_read, looked_at
+from tests.browsing import opened as opened_file
 from tstar.report.page.payload import packed
 from tstar.report.records import load
 from tstar.report.write import write_report
 
 pytestmark = pytest.mark.browser
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    with sync.sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        )
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +21,7 @@ def page_file(store, tmp_path_factory):
 
 
 def opened(browser, path, problems, **options):
-    page = browser.new_context(**options).new_page()
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
-    page.on("dialog", lambda dialog: problems.append("a script of a name ran"))
-    page.on(
-        "request",
-        lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else problems.append(r.url),
-    )
-    page.goto(path.as_uri())
+    page = opened_file(browser, path, problems, **options)
     page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
     return page
 
@@ -136,46 +110,34 @@ def test_only_the_rows_in_sight_exist_however_many_there_are(browser, page_file,
     page.context.close()
 
 
-# Texts of a picture that stick out of it, and the least height of a letter on the screen.
-PICTURES = """() => {
-  const clipped = [], sizes = [];
-  for (const svg of document.querySelectorAll('.picture svg')) {
-    const outer = svg.getBoundingClientRect(), scale = outer.width / svg.viewBox.baseVal.width;
-    for (const text of svg.querySelectorAll('text')) {
-      const box = text.getBoundingClientRect();
-      if (!box.width) continue;
-      sizes.push(scale * parseFloat(getComputedStyle(text).fontSize));
-      if (box.left < outer.left - 1 || box.right > outer.right + 1 || box.top < outer.top - 1 || box.bottom > outer.bottom + 1)
-        clipped.push(text.textContent);
-    }
-  }
-  return {clipped, smallest: Math.min(...sizes), texts: sizes.length};
+# The least height of a letter of a picture on the screen, and how many texts there are.
+LETTERS = """() => {
+  const sizes = [...document.querySelectorAll('.picture svg text')].filter((t) => t.getBoundingClientRect().width).map((t) => {
+    const svg = t.ownerSVGElement;
+    return parseFloat(getComputedStyle(t).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  });
+  return {smallest: Math.min(...sizes), texts: sizes.length};
 }"""
 # How many panels stand side by side, of how many, in each picture.
 COLUMNS = """() => [...document.querySelectorAll('.panels')].map((panels) => [
   new Set([...panels.children].map((svg) => Math.round(svg.getBoundingClientRect().left))).size, panels.children.length])"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_overflows_and_no_text_is_clipped(browser, page_file, width, scheme, tmp_path):
     problems = []
     page = opened(
         browser, page_file, problems, viewport={"width": width, "height": 900}, color_scheme=scheme
     )
-    # To be looked at by a person: TSTAR_SCREENSHOTS names a folder to keep them in.
-    folder = Path(os.environ.get("TSTAR_SCREENSHOTS", tmp_path))
-    picture = page.screenshot(path=folder / f"report-{scheme}-{width}.png", full_page=True)
-    assert len(picture) > 20_000
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    looked_at(page, f"report-{scheme}-{width}", tmp_path)
+    all_can_be_read(page, width)
     ground, text = (
         sum(map(int, page.evaluate(f"getComputedStyle(document.body).{name}")[4:-1].split(",")))
         for name in ("backgroundColor", "color")
     )
     assert (ground > text) == (scheme == "light")
-    found = page.evaluate(PICTURES)
+    found = page.evaluate(LETTERS)
     assert found["texts"] > 300
-    assert found["clipped"] == []
     assert found["smallest"] > 8
     columns = page.evaluate(COLUMNS)
     assert len(columns) >= 8
@@ -196,7 +158,16 @@ def test_text_that_sticks_out_is_seen(browser, page_file):
     page.evaluate(
         "document.querySelector('.panels svg text').textContent = 'a long name '.repeat(40)"
     )
-    assert page.evaluate(PICTURES)["clipped"] != []
+    (picture,) = page.evaluate(CLIPPED)
+    assert picture.startswith("picture: a long name")
+    page.evaluate("document.querySelector('.panels svg text').textContent = ''")
+    for style, why in (
+        ("white-space: nowrap", "outside"),
+        ("width: 3em; overflow: hidden; white-space: nowrap", "cut"),
+    ):
+        page.evaluate(f"document.querySelector('h1').style = '{style}'")
+        page.evaluate("document.querySelector('h1').textContent = 'a long name '.repeat(40)")
+        assert [text.partition(":")[0] for text in page.evaluate(CLIPPED)] == [why]
     page.context.close()
 
 

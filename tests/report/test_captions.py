@@ -28,7 +28,8 @@ def made(tmp_path_factory, plant):
 
 def commands(page):
     text = page.read_text(encoding="utf-8")
-    return [html.unescape(found) for found in re.findall(r"<code>(tstar [^<]*)</code>", text)]
+    found = [re.sub("<.*?>", "", code) for code in re.findall(r"<code>(.*?)</code>", text)]
+    return [html.unescape(command) for command in found if command.startswith("tstar ")]
 
 
 def run(words, folder, monkeypatch):

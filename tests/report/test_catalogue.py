@@ -64,7 +64,7 @@ def test_many_tasks_are_drawn_in_parts(records):
 @pytest.mark.parametrize("name", [n for n, p in FIGURES.items() if p.needs_runs])
 def test_a_figure_that_the_runs_do_not_allow_says_so(make_store, name):
     only = make_store(tasks=TASKS[:1], grid=(), methods=("default",), widths=(64,), seeds=1)
-    with pytest.raises(TstarError, match=r"needs?|made from runs"):
+    with pytest.raises(TstarError, match=r"^No (condition|runs|model)|needs"):
         get_figure(name).data(load(only))
     with pytest.raises(TstarError, match="give a store"):
         get_figure(name).data(None)

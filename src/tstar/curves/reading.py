@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tstar.errors import TstarError, require, unknown
 from tstar.sweep.columns import FINAL
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Metric = Literal["val", "test"]
+# A frame with one row per run, or the path of a store.
+Runs: TypeAlias = "pd.DataFrame | str | os.PathLike[str]"
 # What defines a condition, of the columns that a store may have: every fact of the training.
 FACTS = (
     *("dataset", "size", "num_train", "num_classes", "classes", "train_samples", "label_noise"),

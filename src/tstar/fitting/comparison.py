@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tstar.curves.conditions import Average, Curve, grids
+from tstar.curves.conditions import Curve
 from tstar.curves.lines import Interpolation
-from tstar.curves.reading import Metric, read
+from tstar.curves.reading import Runs
 from tstar.errors import TstarError, require
-from tstar.fitting.environments import How, folds, judge, refit
-from tstar.fitting.fitter import usable_curves
+from tstar.fitting.environments import How, Keywords, folds, judge, refit
 from tstar.fitting.model import Form, coefficient_names
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
 _VARIANTS = ("base", "csg", "cn", "csgcn")
 _FORMS: tuple[tuple[str, Form, Interpolation], ...] = (
@@ -28,30 +27,21 @@ _FORMS: tuple[tuple[str, Form, Interpolation], ...] = (
 _YARDSTICKS: dict[str, Interpolation] = {"regret_in_T": "T", "regret_in_lnT": "lnT"}
 
 
-def correction_table(
-    runs: pd.DataFrame | str | os.PathLike[str],
-    *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    interpolation: Interpolation = "lnT",
-    restarts: int = 3,
-    seed: int = 0,
-    skip: bool = False,
-) -> pd.DataFrame:
+def correction_table(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     """Mean accuracy [%] of each correction on each data set, cross-validated (CO) and global (GO).
 
     The paper's table of corrections, with the global fit without correction added. A correction
-    that the runs cannot identify has missing values, and ``attrs["notes"]`` says why.
+    that the runs cannot identify has missing values; ``attrs["notes"]`` says why, and what ``skip=True`` left out.
     """
     pd = require("pandas", "fit")
-    how = How(metric, average, interpolation, restarts, seed)
-    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
+    how = How(**keywords)
+    found, left_out = how.usable(runs)
     places: dict[str, list[Curve]] = {}
     for curve in found:
         places.setdefault(str(curve.facts["dataset"]), []).append(curve)
     places = dict(sorted(places.items(), key=lambda item: _order(item[1], item[0])))
     rows: list[dict[str, Any]] = []
-    notes: list[str] = []
+    notes = list(left_out)
     for optimization in ("CO", "GO"):
         for variant in _VARIANTS:
             row: dict[str, Any] = {"correction": variant, "optimization": optimization}
@@ -75,21 +65,12 @@ def correction_table(
     return _noted(table, "avg", notes)
 
 
-def coefficient_table(
-    runs: pd.DataFrame | str | os.PathLike[str],
-    *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    interpolation: Interpolation = "lnT",
-    restarts: int = 3,
-    seed: int = 0,
-    skip: bool = False,
-) -> pd.DataFrame:
+def coefficient_table(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     """The four sets by global optimization: the paper's final coefficient table, plus the regret."""
     pd = require("pandas", "fit")
-    how = How(metric, average, interpolation, restarts, seed)
-    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
-    rows, notes = [], []
+    how = How(**keywords)
+    found, left_out = how.usable(runs)
+    rows, notes = [], list(left_out)
     for variant in _VARIANTS:
         row: dict[str, Any] = {"variant": variant}
         try:
@@ -102,16 +83,7 @@ def coefficient_table(
     return _noted(pd.DataFrame(rows).reindex(columns=columns), "alpha", notes)
 
 
-def alternatives(
-    runs: pd.DataFrame | str | os.PathLike[str],
-    variant: str = "csgcn",
-    *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    restarts: int = 3,
-    seed: int = 0,
-    skip: bool = False,
-) -> pd.DataFrame:
+def alternatives(runs: Runs, variant: str = "csgcn", **keywords: Unpack[Keywords]) -> pd.DataFrame:
     """The paper's procedure against ln T: cross-validated regret of four fits, on equal terms.
 
     Two forms (the paper's sum; a power law, ln T = α·ln M + β + γ·ln csg + δ·ln K) times two
@@ -120,10 +92,11 @@ def alternatives(
     yardsticks.
     """
     pd = require("pandas", "fit")
-    found, _ = usable_curves(grids(read(runs), metric=metric), skip=skip)
+    asked = How(**keywords)
+    found, _ = asked.usable(runs)
     rows = []
     for label, form, interpolation in _FORMS:
-        how = How(metric, average, interpolation, restarts, seed, form)
+        how = replace(asked, interpolation=interpolation, form=form)
         total = dict.fromkeys(_YARDSTICKS, 0.0)
         for held, theta in folds(found, variant, how):
             for column, yardstick in _YARDSTICKS.items():

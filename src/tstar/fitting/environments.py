@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from tstar.curves.conditions import Average, Curve, grids
 from tstar.curves.lines import Interpolation, lines
-from tstar.curves.reading import Metric, read
+from tstar.curves.reading import Metric, Runs, read
 from tstar.errors import TstarError, require
 from tstar.fitting.fitter import usable_curves
 from tstar.fitting.model import POWER_BOUNDS, Form, coefficient_names, problem
@@ -20,13 +19,25 @@ from tstar.fitting.search import box, restarted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
 _NORMS = {"": "none", "_bn": "batch"}
 
 
+class Keywords(TypedDict, total=False):
+    """The keywords of :class:`How` that every table takes, and ``skip``, as for :func:`tstar.fit`."""
+
+    metric: Metric
+    average: Average
+    interpolation: Interpolation
+    restarts: int
+    seed: int
+    skip: bool
+
+
 @dataclass(frozen=True)
 class How:
-    """How every fit of a table is made."""
+    """How every fit of a table is made; ``skip`` leaves out conditions that cannot be used."""
 
     metric: Metric = "val"
     average: Average = "mean"
@@ -34,43 +45,48 @@ class How:
     restarts: int = 3
     seed: int = 0
     form: Form = "sum"
+    skip: bool = False
+
+    def usable(
+        self, runs: Runs, norm: str | None = "batch", method: str | None = "fixed"
+    ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+        """The curves of the runs that a fit can use, and which were left out and why."""
+        every = grids(read(runs), metric=self.metric, norm=norm, method=method)
+        return usable_curves(every, skip=self.skip)
 
 
-def per_environment(
-    runs: pd.DataFrame | str | os.PathLike[str],
-    *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    interpolation: Interpolation = "lnT",
-    restarts: int = 3,
-    seed: int = 0,
-    skip: bool = False,
-) -> pd.DataFrame:
+def per_environment(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     """α and β of each model × data set, without and with BN: the paper's first coefficient table.
 
-    Accuracies are in %, at the fitted T, mean over M. The last rows are Avg. and S.D., the
-    population one as in the paper, missing where there is a single environment. What was not run is missing.
+    Accuracies are in %, at the fitted T, mean over M. The last rows are Avg. and S.D., the population one as in the
+    paper, missing where there is a single environment. What was not run is missing; ``attrs["notes"]`` says what
+    ``skip=True`` left out: conditions, and environments of one width, which cannot tell α and β apart.
     """
     pd = require("pandas", "fit")
-    every = grids(read(runs), metric=metric, norm=None)
-    how = How(metric, average, interpolation, restarts, seed)
+    how = How(**keywords)
+    grid = grids(read(runs), metric=how.metric, norm=None)
+    known = [c for c in grid if c.facts.get("norm", "batch") in _NORMS.values()]
+    if not known:
+        raise TstarError(f"No runs with norm 'none' or 'batch' found in {len(grid)} curves.")
+    every, left_out = usable_curves(known, skip=how.skip)
+    notes = list(left_out)
     table: dict[tuple[str, str], dict[str, float]] = {}
     for suffix, norm in _NORMS.items():
-        here = [curve for curve in every if curve.facts.get("norm", "batch") == norm]
-        if not here:
-            continue
-        found, _ = usable_curves(here, skip=skip)
+        found = [curve for curve in every if curve.facts.get("norm", "batch") == norm]
         for place in sorted({_environment(c) for c in found}):
             members = [c for c in found if _environment(c) == place]
             try:
                 theta, _, accuracy = refit(members, "base", how)
             except TstarError as error:
-                raise TstarError(f"{' · '.join(place)} (norm={norm}): {error}") from error
+                notes.append(f"{' · '.join(place)} (norm={norm}): {error}")
+                if not how.skip:
+                    raise TstarError(notes[-1]) from error
+                continue
             row = table.setdefault(place, {})
             row[f"alpha{suffix}"], row[f"beta{suffix}"] = theta
             row[f"accuracy{suffix}"] = 100 * accuracy
     if not table:
-        raise TstarError(f"No runs with norm 'none' or 'batch' found in {len(every)} curves.")
+        raise TstarError("No environment could be fitted:\n" + "\n".join(notes))
     columns = [f"{name}{suffix}" for suffix in _NORMS for name in ("alpha", "beta", "accuracy")]
     rows = pd.DataFrame.from_records(list(table.values())).reindex(columns=columns)
     rows["gain"] = rows["accuracy_bn"] - rows["accuracy"]
@@ -82,21 +98,18 @@ def per_environment(
         {"dataset": "", "model": "Avg.", **numbers.mean()},
         {"dataset": "", "model": "S.D.", **spread},
     ]
-    return pd.concat([rows, pd.DataFrame(last)], ignore_index=True)
+    result = pd.concat([rows, pd.DataFrame(last)], ignore_index=True)
+    result.attrs["notes"] = notes
+    return result
 
 
 def cross_validate(
-    runs: pd.DataFrame | str | os.PathLike[str],
+    runs: Runs,
     variant: str = "csgcn",
     *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    interpolation: Interpolation = "lnT",
     norm: str | None = "batch",
     method: str | None = "fixed",
-    restarts: int = 3,
-    seed: int = 0,
-    skip: bool = False,
+    **keywords: Unpack[Keywords],
 ) -> pd.DataFrame:
     """Leave one data set out (the paper's CO): coefficients from the others, judged on the one left out.
 
@@ -105,9 +118,8 @@ def cross_validate(
     one (fractions).
     """
     pd = require("pandas", "fit")
-    how = How(metric, average, interpolation, restarts, seed)
-    every = grids(read(runs), metric=metric, norm=norm, method=method)
-    found, _ = usable_curves(every, skip=skip)
+    how = How(**keywords)
+    found, _ = how.usable(runs, norm, method)
     rows = []
     for held, theta in folds(found, variant, how):
         rows.append(

@@ -131,7 +131,7 @@ def usable_curves(
         parts = []
         if few:
             parts.append(
-                f"At least {LEAST_TEMPERATURES} temperatures must be there in every condition, got fewer in "
+                f"Every condition needs at least {LEAST_TEMPERATURES} temperatures, got fewer in "
                 f"{len(few)} of {len(every)}:\n{listed(few)}"
             )
         if dead:

@@ -70,6 +70,8 @@ _NAMES = {
 }
 # What differs from the paper's own training of the same name, with how it is said.
 _DIFFERS = {"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"}
+_TASK = {"csg": "csg", "num_classes": "classes"}
+_TRANSFORMER = re.compile(r"vit|swin|deit|beit|bert|former|minilm", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,16 @@ def yours(
     Rows are :data:`ROWS`. A grid of fixed temperatures stands for plain and √M (without norm) and for the rows
     with BN: at the run within 1 % of the method's T, else linear in ln T between its neighbors, and then listed in
     ``attrs["interpolated"]`` as (row, column). ``attrs["n"]`` has (conditions, runs) of each column and block,
-    ``attrs["about"]`` what its training differs in from the paper's. The tables of coefficients are fitted to the runs.
+    ``attrs["about"]`` what its training differs in from the paper's, ``attrs["tasks"]`` csg and classes of each column.
+    The tables of coefficients are fitted to the runs; conditions that cannot be used are left out, and named in a note.
     """
     kind = spec(name)
     if name == "environments":
-        return per_environment(runs, metric=metric, restarts=_RESTARTS)
+        return per_environment(runs, metric=metric, restarts=_RESTARTS, skip=True)
     if name == "corrections":
-        return correction_table(runs, metric=metric, restarts=_RESTARTS)
+        return correction_table(runs, metric=metric, restarts=_RESTARTS, skip=True)
     if name == "coefficients":
-        return coefficient_table(runs, metric=metric, restarts=_RESTARTS)
+        return coefficient_table(runs, metric=metric, restarts=_RESTARTS, skip=True)
     if not kind.marked:
         raise TstarError(
             f"Runs can be set next to a table of results, got {name!r}; choose environments, corrections, "
@@ -177,11 +180,14 @@ def _measured(kind: Spec, found: Sequence[Condition], metric: Metric) -> pd.Data
     )
     frame[columns] = math.nan
     interpolated, n, about = set(), {}, {}
+    tasks: dict[str, list[Mapping[str, Any]]] = {}
     for (block, column), group in groups.items():
         methods, kept = group.matched()
         facts = [f for f, s in zip(group.facts, group.scores, strict=True) if _common(s, methods)]
         n[block, column] = (len(kept), sum(len(seeds) for _, seeds in kept))
         about[block, column] = _differs(facts)
+        if kind.block == "scenario":  # columns are data sets
+            tasks.setdefault(column, []).extend(facts)
         for row, (own, method) in enumerate(keys):
             if own != block or method not in methods:
                 continue
@@ -204,6 +210,7 @@ def _measured(kind: Spec, found: Sequence[Condition], metric: Metric) -> pd.Data
         "interpolated": {(number[row], column) for row, column in interpolated},
         "n": n,
         "about": about,
+        "tasks": {column: _differs(facts, _TASK) for column, facts in tasks.items()},
     }
     return frame
 
@@ -271,7 +278,11 @@ def _place(
     data = " ".join([data, *apart])
     scenario = str(facts.get("scenario") or "scratch")
     if kind.name in ("models", "transformers"):
-        if scenario != "scratch" or (kind.name == "transformers" and not data.startswith("CT")):
+        if scenario != "scratch":
+            return None
+        if kind.name == "transformers" and not (
+            data.startswith("CT") and _TRANSFORMER.search(str(facts.get("model")))
+        ):
             return None
         return (data if kind.block else "", model)
     return f"{model}, {'from scratch' if scenario == 'scratch' else 'fine-tuned'}", data
@@ -290,14 +301,16 @@ def _several_sizes(found: Sequence[Condition]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _differs(facts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _differs(
+    facts: Sequence[Mapping[str, Any]], forms: Mapping[str, str] = _DIFFERS
+) -> dict[str, str]:
     """Size, samples and length of the training behind a column; a range where there are several."""
     about = {}
-    for name in _DIFFERS:
+    for name in forms:
         values = sorted({f[name] for f in facts if f.get(name) is not None})
         if values:
-            ends = dict.fromkeys((_number(values[0]), _number(values[-1])))
-            about[name] = "–".join(ends)
+            ends = (_number(values[i], 2 if name == "csg" else 0) for i in (0, -1))
+            about[name] = "–".join(dict.fromkeys(ends))
     return about
 
 
@@ -333,9 +346,9 @@ def _model_names() -> dict[str, str]:
     }
 
 
-def _number(value: Any) -> str:
+def _number(value: Any, digits: int = 0) -> str:
     """As people write it: 18,000."""
-    return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
+    return f"{value:,.{digits}f}" if isinstance(value, int | float) else str(value)
 
 
 def described(frame: pd.DataFrame, block: str) -> tuple[str, dict[str, dict[str, str]]]:
@@ -350,7 +363,18 @@ def described(frame: pd.DataFrame, block: str) -> tuple[str, dict[str, dict[str,
         if len(set(values.values())) > 1:
             rows[form.format("").strip()] = values
         elif value := values[columns[0]]:
-            shared.append((form.rstrip("s") if value == "1" else form).format(value))
+            words = (form.rstrip("s") if value == "1" else form).format(value)
+            shared += [words] if words not in block else []
     counts = {column: frame.attrs["n"][block, column] for column in columns}
     rows["n"] = {column: f"{many} ({runs:,})" for column, (many, runs) in counts.items()}
     return ", ".join(shared), rows
+
+
+def task_rows(frame: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """The paper's two lines below the data sets, for the runs behind each column: csg and number of classes."""
+    tasks = frame.attrs["tasks"]  # none where columns are models
+    return {
+        label: {column: facts.get(name, "") for column, facts in tasks.items()}
+        for name, label in _TASK.items()
+        if tasks
+    }

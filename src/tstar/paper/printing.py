@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -12,7 +13,7 @@ from rich.text import Text
 from tstar.curves.reading import Metric
 from tstar.paper.catalogue import METHODS, Spec, spec
 from tstar.paper.loading import marks, printed, table
-from tstar.paper.own_runs import ROWS, described, mark, yours
+from tstar.paper.own_runs import ROWS, described, mark, task_rows, yours
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ def _table(
         text = column in labels or kind.name in ("characteristics", "footnotes")
         header = Text(_HEADERS.get(column, column))
         shown.add_column(header, justify="left" if text else "right", no_wrap=column in labels)
-    for label, quantity in _headers(kind) if set(kind.values) <= set(columns) else []:
+    for label, quantity in _headers(kind, columns, own).items():
         shown.add_row(
             *[label, *[""] * (len(labels) - 1)],
             *[quantity.get(column, "") for column in columns],
@@ -102,15 +103,19 @@ def _table(
     return shown
 
 
-def _headers(kind: Spec) -> list[tuple[str, dict[str, str]]]:
-    """The rows CSG and CN that head the paper's tables over data sets."""
-    if kind.name not in _WITH_TASKS:
-        return []
+def _headers(
+    kind: Spec, columns: Sequence[str], own: pd.DataFrame | None
+) -> dict[str, dict[str, str]]:
+    """The rows CSG and CN that head tables over data sets: the paper's, or of the own runs."""
+    if own is not None:
+        return task_rows(own)
+    if kind.name not in _WITH_TASKS or not set(kind.values) <= set(columns):
+        return {}
     tasks = table("tasks").set_index("dataset")
-    return [
-        ("CSG", {c: f"{tasks.loc[c, 'csg']:.2f}" for c in kind.values}),
-        ("CN", {c: f"{tasks.loc[c, 'num_classes']:g}" for c in kind.values}),
-    ]
+    return {
+        "CSG": {c: f"{tasks.loc[c, 'csg']:.2f}" for c in kind.values},
+        "CN": {c: f"{tasks.loc[c, 'num_classes']:g}" for c in kind.values},
+    }
 
 
 def _marked(text: str, mark: str, plain: bool) -> Text:

@@ -281,7 +281,13 @@ def _sweeps(
 # How a fact is said in a title.
 _SAID = {
     **{"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
-    **{"optimizer": "{}", "scenario": "{}", "schedule": "{}", "train_samples": "of {} samples"},
+    **{
+        "num_classes": "K = {}",
+        "optimizer": "{}",
+        "scenario": "{}",
+        "schedule": "{}",
+        "train_samples": "of {} samples",
+    },
 }
 
 

@@ -112,8 +112,17 @@ def temperature_axis(axes: Axes, temperatures: Sequence[float], most: int = 6) -
     axes.set_xscale("log", base=2)
     step = -(-len(temperatures) // most)
     shown = list(temperatures)[::step]
-    axes.set_xticks(shown, [f"{T:.3g}" for T in shown])
+    axes.set_xticks(shown, [tick(T) for T in shown])
     axes.minorticks_off()
+
+
+def tick(T: float) -> str:
+    """A temperature on an axis, short and exact: 1.41, and 1/32 where decimals would be long.
+
+    >>> tick(64.0), tick(2**0.5), tick(0.03125), tick(0.25)
+    ('64', '1.41', '1/32', '0.25')
+    """
+    return f"1/{1 / T:.0f}" if 1 / T >= 16 and (1 / T).is_integer() else f"{T:.3g}"
 
 
 def literal(text: object) -> str:

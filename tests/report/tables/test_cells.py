@@ -1,6 +1,6 @@
 """Marks of a table."""
 
-from tstar.report.tables.cells import ranked, spread_cell
+from tstar.report.tables.cells import Block, Cell, Table, filled, ranked, spread_cell
 
 
 def test_marks_are_best_and_second_as_printed_with_ties():
@@ -15,3 +15,12 @@ def test_a_spread_is_never_a_flat_zero():
     assert spread_cell([80.0, 80.001]).text == "< 0.01"
     assert spread_cell([80.0, 80.001]).value > 0
     assert spread_cell([80.0]).text == "–"
+
+
+def test_columns_that_no_row_fills_go():
+    rows = ((Cell("a"), Cell("–"), Cell("1", 1.0)), (Cell("b"), Cell(""), Cell("–")))
+    table = Table("t", "T", ("", "x", "y"), (Block(rows, "h"),), heads=(("K", "7", "9"),))
+    kept = filled(table)
+    assert kept.columns == ("", "y")
+    assert [[cell.text for cell in row] for row in kept.blocks[0].rows] == [["a", "1"], ["b", "–"]]
+    assert (kept.blocks[0].heading, kept.heads) == ("h", (("K", "9"),))

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
-from tstar.report.figures.heatmaps import Heatmap, draw_heatmap, heatmap, span
+from tstar.report.figures.heatmaps import CELL, Heatmap, draw_heatmap, heatmap, span
 from tstar.report.records import Environment, Records
 from tstar.report.style import literal, new_figure, styled
 
@@ -71,8 +71,8 @@ def _map(environment: Environment | None) -> Heatmap | None:
 def draw_difficulty(data: Difficulty) -> Figure:
     norms = [name for name in _NORMS if any(getattr(task, name) for task in data.tasks)]
     maps = [m for task in data.tasks for m in (task.plain, task.bn) if m is not None]
-    width = 0.36 * max(len(m.temperatures) for m in maps) + 0.7
-    height = 0.28 * max(len(m.num_features) for m in maps) + 0.75
+    width = CELL[0] * max(len(m.temperatures) for m in maps) + 0.7
+    height = CELL[1] * max(len(m.num_features) for m in maps) + 0.75
     # The paper's arrangement, norms in rows, while it fits a page; else tasks in rows.
     wide = width * len(data.tasks) <= 10
     shape = (len(norms), len(data.tasks)) if wide else (len(data.tasks), len(norms))

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from tstar.errors import TstarError
 from tstar.report.records import Environment, Records
-from tstar.report.style import head, panels, styled
+from tstar.report.style import head, panels, styled, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+CELL = (0.34, 0.28)  # inches: small, so that a phone shows the numbers at a size that can be read
 
 
 class Heatmap(NamedTuple):
@@ -76,15 +78,17 @@ def _ranking(row: NDArray[np.float64]) -> list[int]:
 def draw_heatmaps(data: Heatmaps) -> Figure:
     widest = max(len(panel.temperatures) for panel in data.panels)
     tallest = max(len(panel.num_features) for panel in data.panels)
-    width = 0.38 * widest + 0.75
+    width = CELL[0] * widest + 0.75
     columns = max(1, min(4, int(9.5 // width)))
     figure, every = panels(
-        len(data.panels), columns=columns, width=width, height=0.3 * tallest + 0.75
+        len(data.panels), columns=columns, width=width, height=CELL[1] * tallest + 0.75
     )
     image: Any = None
     low, high = span([panel.accuracy for panel in data.panels])
     for axes, panel in zip(every, data.panels, strict=True):
         image = draw_heatmap(axes, panel, low, high)
+        # Cells of one shape, however many widths a panel has.
+        axes.set_box_aspect(CELL[1] * len(panel.num_features) / (CELL[0] * widest))
     head(figure, every, [panel.title for panel in data.panels], max(18, int(width * 14)))
     figure.colorbar(
         image,
@@ -142,7 +146,7 @@ def draw_heatmap(axes: Axes, panel: Heatmap, low: float, high: float) -> Any:
                         linestyle="-" if color == "white" else line,
                     )
                 )
-    axes.set_xticks(range(columns), [f"{T:.3g}" for T in panel.temperatures], fontsize=7)
+    axes.set_xticks(range(columns), [tick(T) for T in panel.temperatures], fontsize=7)
     axes.set_yticks(range(rows), [str(M) for M in panel.num_features], fontsize=7)
     axes.tick_params(length=0)
     for spine in axes.spines.values():

@@ -99,7 +99,7 @@ def marked(points: Sequence[Point]) -> dict[str, list[Point]]:
 def draw_recommended(data: Recommended) -> Figure:
     from matplotlib.lines import Line2D
 
-    figure = new_figure(4.8, 4.9)
+    figure = new_figure(4.2, 4.3)
     axes = figure.add_subplot()
     points = data.points
     values = [T for p in points for T in (p.recommended, p.low, p.high)]
@@ -153,6 +153,6 @@ def draw_recommended(data: Recommended) -> Figure:
             )
             for name, marker in zip(names, MARKERS, strict=False)
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 4))
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(names), 3))
     axes.set_title(f"{len(points)} conditions, mean regret {data.mean_regret:.2f} points")
     return figure

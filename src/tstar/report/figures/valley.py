@@ -126,7 +126,7 @@ def draw_valley(data: Valley) -> Figure:
         axes.set_xlim(panel.alpha[0], panel.alpha[-1])
         axes.set_ylim(panel.temperature[0], panel.temperature[-1])
     label = f"points of {data.metric} accuracy lost"
-    figure.colorbar(image, ax=every, label=label, location="top", shrink=0.6, aspect=30, pad=0.02)
+    figure.colorbar(image, ax=every, label=label, location="top", shrink=0.5, aspect=30, pad=0.02)
     figure.supxlabel("α", fontsize=9)
     figure.supylabel("T = α·sqrt(M) + β at the middle width M", fontsize=9)
     figure.legend(

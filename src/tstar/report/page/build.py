@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -53,7 +53,11 @@ def build_page(
         "links": " ".join(links),
         "toc": _contents(links, tables),
         "figures": "\n".join(_figure(drawn, records) for drawn in figures),
-        "tables": "\n".join(_table(table) for table in tables),
+        "tables": "\n".join(
+            # Parts of one table have one note: it is said once.
+            _table(t if i == 0 or t.note != tables[i - 1].note else replace(t, note="As above."))
+            for i, t in enumerate(tables)
+        ),
         "missing": _missing(missing),
         "origin": _definitions(origin(records, command)),
         "count": f"{len(frame):,}",
@@ -145,12 +149,18 @@ def _figure(drawn: Drawn, records: Records) -> str:
     )
     return (
         f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{"".join(drawn.pictures)}'
-        f"<figcaption>{escape(plot.reading + more)} <code>{escape(command)}</code></figcaption></figure>"
+        f"<figcaption>{escape(plot.reading + more)} {_code(command)}</figcaption></figure>"
     )
 
 
+def _code(command: str) -> str:
+    """A command whose lines break between words: a browser breaks --metric after its hyphens."""
+    words = " ".join(f"<span>{escape(word)}</span>" for word in command.split(" "))
+    return f"<code>{words}</code>"
+
+
 def _table(table: Table) -> str:
-    source = f" <code>{escape(table.command)}</code>" if table.command else ""
+    source = f" {_code(table.command)}" if table.command else ""
     notes = "".join(f"<p class='small'>{escape(text)}</p>" for text in table.notes)
     return (
         f'<section class="table" id="table-{escape(table.name)}"><h3>{escape(table.title)}</h3>'

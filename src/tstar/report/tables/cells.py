@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import stdev
 from typing import NamedTuple
 
@@ -48,6 +48,25 @@ class Table:
     heads: tuple[tuple[str, ...], ...] = ()
     command: str = ""
     notes: tuple[str, ...] = field(default=())
+
+
+def filled(table: Table) -> Table:
+    """Without the columns that no row fills."""
+    rows = [row for block in table.blocks for row in block.rows]
+    kept = [
+        i
+        for i in range(len(table.columns))
+        if i < table.labels or any(row[i].text not in ("–", "") for row in rows)
+    ]
+    return replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        blocks=tuple(
+            replace(block, rows=tuple(tuple(row[i] for i in kept) for row in block.rows))
+            for block in table.blocks
+        ),
+        heads=tuple(tuple(head[i] for i in kept) for head in table.heads),
+    )
 
 
 def number_cell(value: float | None, digits: int = 2, mark: str = "") -> Cell:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tstar.errors import TstarError
 from tstar.paper.catalogue import spec
-from tstar.paper.own_runs import ROWS, dataset_name, described, mark, yours
+from tstar.paper.own_runs import ROWS, described, mark, task_rows, yours
 from tstar.report.records import Records, number
-from tstar.report.tables.cells import Block, Cell, Table, number_cell, short_cell, text_cell
+from tstar.report.tables.cells import (
+    Block,
+    Cell,
+    Table,
+    filled,
+    number_cell,
+    short_cell,
+    text_cell,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +47,12 @@ def paper_tables(records: Records, *, fits: bool = True) -> tuple[list[Table], l
     missing: list[str] = []
     for name in (*MEASURED, *(FITTED if fits else ())):
         try:
-            found += split(paper_table(name, records))
+            parts = split(paper_table(name, records))
+            # A data set with one model is a column of the first table already.
+            several = [t for t in parts if name != "models" or len(t.columns) > t.labels + 1]
+            if not several:
+                raise TstarError("No data set was run with two models; see the tables above.")
+            found += several
         except TstarError as error:
             missing.append(f"{_TITLES[name]}: {error}")
     return found, missing
@@ -51,24 +63,17 @@ def split(table: Table) -> list[Table]:
     cells = [cell for block in table.blocks for row in block.rows for cell in row[table.labels :]]
     if len(table.blocks) < 2 or sum(cell.text in ("–", "") for cell in cells) < len(cells) / 2:
         return [table]
-    parts = []
-    for place, block in enumerate(table.blocks, 1):
-        filled = [
-            i
-            for i in range(len(table.columns))
-            if i < table.labels or any(row[i].text not in ("–", "") for row in block.rows)
-        ]
-        parts.append(
+    return [
+        filled(
             replace(
                 table,
                 name=f"{table.name}-{place}",
                 title=f"{table.title}: {block.heading}",
-                columns=tuple(table.columns[i] for i in filled),
-                blocks=(Block(tuple(tuple(row[i] for i in filled) for row in block.rows)),),
-                heads=tuple(tuple(head[i] for i in filled) for head in table.heads),
+                blocks=(Block(block.rows),),
             )
         )
-    return parts
+        for place, block in enumerate(table.blocks, 1)
+    ]
 
 
 def paper_table(name: str, records: Records) -> Table:
@@ -111,7 +116,10 @@ def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
         ("method", *("Avg." if c == kind.average else str(c) for c in columns)),
         tuple(blocks),
         note,
-        heads=_tasks(records, columns) if name in ("datasets", "smoothing") else (),
+        heads=tuple(
+            (label, *(values.get(str(c), "") for c in columns))
+            for label, values in task_rows(frame).items()
+        ),
         command=records.command("paper", name),
     )
 
@@ -162,26 +170,3 @@ def _blocks(frame: pd.DataFrame, column: str | None) -> Iterator[tuple[str, pd.D
         return
     for heading in dict.fromkeys(frame[column]):
         yield str(heading), frame[frame[column] == heading]
-
-
-def _tasks(records: Records, columns: list[str]) -> tuple[tuple[str, ...], ...]:
-    """The paper's two lines below the data sets: csg and number of classes."""
-    runs = records.frame
-    if "csg" not in runs or "num_classes" not in runs:
-        return ()
-    facts: dict[str, tuple[float | None, float | None]] = {}
-    for name, part in runs.groupby("dataset"):
-        csg, classes = (part[c].astype(float).dropna() for c in ("csg", "num_classes"))
-        facts[dataset_name(str(name))] = (
-            float(csg.iloc[0]) if len(csg) else None,
-            float(classes.iloc[0]) if len(classes) else None,
-        )
-
-    def shown(value: float | None, form: str) -> str:
-        return "" if value is None or math.isnan(value) else format(value, form)
-
-    rows = [facts.get(str(column).split()[0], (None, None)) for column in columns]
-    return (
-        ("csg", *(shown(csg, ".2f") for csg, _ in rows)),
-        ("classes", *(shown(classes, ".0f") for _, classes in rows)),
-    )

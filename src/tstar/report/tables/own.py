@@ -15,6 +15,7 @@ from tstar.report.tables.cells import (
     Block,
     Cell,
     Table,
+    filled,
     number_cell,
     ranked,
     short_cell,
@@ -213,14 +214,16 @@ def methods_table(records: Records) -> Table:
             if name not in ("model", "num_features") and text(facts[name])
         ]
         blocks.append(Block(marked, " · ".join(part for part in heading if part)))
-    return Table(
-        "methods",
-        "Methods that were run by name",
-        ("method", "accuracy [%]", "± s.d.", "failed", "n", "T", "NLL", "ECE", "trainings"),
-        tuple(blocks),
-        f"{records.metric.capitalize()} accuracy, mean over n seeds; diverged runs count as chance. Best in bold, "
-        "second best underlined within a block; a method with failed runs or with other seeds is not ranked.",
-        command=records.command("report"),
+    return filled(
+        Table(
+            "methods",
+            "Methods that were run by name",
+            ("method", "accuracy [%]", "± s.d.", "failed", "n", "T", "NLL", "ECE", "trainings"),
+            tuple(blocks),
+            f"{records.metric.capitalize()} accuracy, mean over n seeds; diverged runs count as chance. Best in bold, "
+            "second best underlined within a block; a method with failed runs or with other seeds is not ranked.",
+            command=records.command("report"),
+        )
     )
 
 
