@@ -31,7 +31,8 @@ def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3)
                 if step == 1:
                     started = time.perf_counter()
                 inputs = parts.distorted(parts.x[rows], generator)
-                loss = F.cross_entropy(probe(inputs), parts.y[rows])
+                with torch.autocast(inputs.device.type, torch.bfloat16, enabled=config.amp):
+                    loss = F.cross_entropy(probe(inputs), parts.y[rows])
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
                 optimizer.step()
