@@ -4,10 +4,12 @@ import os
 import signal
 import sys
 
+import numpy as np
 import pytest
 
 import tstar.sweep as sweeping
 from tests.sweep.processes import LONGER, RESULTS
+from tstar.sweep import shared
 from tstar.sweep.engine import LocalEngine
 from tstar.sweep.execute import Job
 from tstar.sweep.plan import make_plan
@@ -59,6 +61,33 @@ def test_the_numbers_do_not_depend_on_the_engine_or_its_workers(study, tmp_path,
     for key, row in tables[0].items():
         for other in tables[1:]:
             assert all(row[name] == other[key][name] for name in RESULTS)
+
+
+def test_workers_decode_images_that_do_not_fit_to_the_same_numbers(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    random = np.random.default_rng(0)
+    for part, count in (("train", 30), ("test", 10)):
+        for name in "ab":
+            (tmp_path / "toy" / part / name).mkdir(parents=True)
+            for sample in range(count):
+                pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+                image.fromarray(pixels).save(tmp_path / "toy" / part / name / f"{sample}.png")
+    study = parse_study(
+        'csg = false\n[training]\nepochs = 2\nbatch_size = 16\n[[grid]]\ndataset = "toy"\n'
+        'model = "resnet10"\nnum_features = 8\ntemperature = [1, 4]\n'
+    )
+    tables = []
+    for megabytes in ("100", "0"):  # also: workers see the environment as it is now
+        monkeypatch.setenv("TSTAR_MEMORY_MB", megabytes)
+        monkeypatch.setattr(shared, "WORTHWHILE", int(megabytes) or 1)
+        path = tmp_path / f"{megabytes}.db"
+        sweeping.sweep(study, path, workers=1, device="cpu", data_root=str(tmp_path))
+        tables.append({row["key"]: row for row in Store(path).rows()})
+    held, streamed = tables
+    assert len(held) == 2
+    for key, row in held.items():
+        assert row["status"] == "done", row["error"]
+        assert all(row[name] == streamed[key][name] for name in RESULTS)
 
 
 def test_an_idle_worker_that_died_is_replaced(study):

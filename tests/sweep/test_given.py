@@ -92,7 +92,7 @@ def main():
 def script(folder, text):
     (folder / "script.py").write_text(textwrap.dedent(text))
     return subprocess.run(
-        [sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=120
+        [sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=900
     )
 
 

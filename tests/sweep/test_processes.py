@@ -66,9 +66,9 @@ def _wait_for_more(process: subprocess.Popen[str], store: Path, count: int) -> N
 
 
 def children(pid: int) -> list[int]:
-    return [
-        int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
-    ]
+    """And theirs: workers are forked from a process that has torch already."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    return [one for child in map(int, found) for one in (child, *children(child))]
 
 
 def alive(pid: int) -> bool:
