@@ -15,6 +15,7 @@ def test_a_sweep_from_dry_run_to_the_end(run):
     dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
     assert (dry["runs"], dry["to_do"], dry["status"]) == (4, 4, {"missing": 4})
     assert dry["worker_seconds"] > 0
+    assert dry["device"].startswith(("cpu", "cuda"))
     assert not Path("runs.db").exists()
     part = json.loads(run("sweep", "study.toml", "--max-runs", "1", "--json").stdout)
     assert (part["done"], part["total"]) == (1, 4)

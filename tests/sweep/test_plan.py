@@ -7,6 +7,7 @@ import pytest
 
 from tests.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
+from tstar.sweep import execute
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import run_sweep
 from tstar.sweep.store import Store
@@ -29,11 +30,26 @@ from tstar.sweep.study import parse_study
             ),
             "did you mean 'resnet10'",
         ),
+        (
+            lambda: tiny("temperature = 1", scenario="finetune", weights="gone.pt"),
+            r"gone\.pt must be the weights of a model, but reading it failed",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_before_the_first_run(study, message):
     with pytest.raises(TstarError, match=message):
         make_plan(study(), None)
+
+
+def test_weights_are_looked_for_once_where_a_run_needs_them(path, inline, monkeypatch):
+    study = tiny("temperature = [1, 2]", scenario="finetune", weights="mine.pt")
+    looked = []
+    monkeypatch.setattr(execute, "load_weights", lambda model, path: looked.append(path.name))
+    do(study, path, inline())
+    assert looked == ["mine.pt"] * 3  # before the first run, and in each of the two
+    with Store(path) as store:
+        make_plan(study, store)
+    assert len(looked) == 3  # all runs are done
 
 
 def test_a_data_set_whose_labels_have_gaps_is_refused(tmp_path):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, require
 from tstar.sweep.provenance import versions
 from tstar.sweep.shared import checksum
 from tstar.sweep.spec import Places, Spec, check_below_root
@@ -186,17 +186,15 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Put a state dict into a model; the output layer may be missing or of another shape."""
     import torch
 
-    try:
-        if path.suffix == ".safetensors":
-            from tstar.errors import require
+    from tstar.data.limits import parsing
 
+    own = model.state_dict()
+    with parsing(path, "the weights of a model"):
+        if path.suffix == ".safetensors":
             state = require("safetensors.torch", "transformers").load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise TstarError(f"The weights {str(path)!r} could not be read: {error}.") from error
-    own = model.state_dict()
-    fitting = {n: v for n, v in state.items() if n in own and own[n].shape == v.shape}
+        fitting = {n: v for n, v in state.items() if n in own and own[n].shape == v.shape}
     missing = [n for n in own if n not in fitting]
     if len(fitting) < len(own) / 2:
         raise TstarError(

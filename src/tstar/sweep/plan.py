@@ -14,7 +14,6 @@ from tstar.sweep.execute import (
     DataKey,
     Job,
     build_model,
-    checksum,
     execute,
     get_method,
     load_data,
@@ -77,7 +76,7 @@ def make_plan(
         mine = [s for s in study.specs if DataKey.of(s) == source]
         found = DataKey.of(mine[0].resolved(study.places))
         data = load_data(found, data_root, folder)
-        digest = checksum(data)
+        digest = shared.checksum(data)
         if folder is not None:
             _share(found, data_root, folder)
         unknown = [s for s in mine if s.csg is None]
@@ -120,7 +119,12 @@ def make_plan(
             lost = spec.role == "teacher" and not store.weights_path(spec.key).exists()
             if lost and status.get(spec.key) == "done":
                 status[spec.key] = "missing"
-    return Todo(tuple(ordered), known, teacher_of, status, study.places)
+    plan = Todo(tuple(ordered), known, teacher_of, status, study.places)
+    # Weights are looked for (and fetched, where the library does so) once, before any worker starts.
+    for spec in {(s.model, s.weights): s for s in plan.todo if s.weights is not None}.values():
+        spec = spec.resolved(study.places)
+        build_model(spec, load_data(DataKey.of(spec), data_root, folder), data_root)
+    return plan
 
 
 def _share(key: DataKey, root: str | None, folder: str) -> None:
