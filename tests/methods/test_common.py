@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.methods.networks import facts
 from tstar import TstarError
-from tstar.methods.common import cross_entropy, measuring_batch, weight_and_bias, with_output_layer
+from tstar.methods.common import cross_entropy, measuring_batch, with_output_layer
 
 SQUARES = "torch.nn.functional:mse_loss"
 
@@ -25,12 +25,6 @@ def test_the_output_layer_of_a_copy_is_replaced():
     assert isinstance(model[2], nn.Linear)
     alone = with_output_layer(nn.Linear(4, 5), facts(), lambda layer: nn.Sequential(layer))
     assert isinstance(alone, nn.Sequential)
-
-
-def test_the_weight_of_a_convolution_is_a_matrix():
-    weight, bias = weight_and_bias(nn.Conv2d(6, 4, 1, bias=False))
-    assert weight.shape == (4, 6)
-    assert bias is None
 
 
 def test_a_loss_of_your_own_takes_the_place_of_cross_entropy():

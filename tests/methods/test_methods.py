@@ -4,6 +4,7 @@ import pytest
 
 from tstar import TstarError, methods
 from tstar.methods.label_smoothing import Smoothed
+from tstar.methods.searching import runs_of
 
 TABLE_1 = [
     "default",
@@ -41,7 +42,7 @@ def test_options_by_keyword_and_in_the_name():
     assert methods.get("ours-cn:schedule=cosine:start=2").start == 2
     smoothed = methods.get("temperature-check:points=9+label-smoothing")
     assert isinstance(smoothed, Smoothed)
-    assert len(smoothed.candidates) == 9
+    assert runs_of(smoothed) == 9
     assert smoothed.epsilon == 0.1
     assert smoothed.at(2.0).method.temperature == 2.0
 

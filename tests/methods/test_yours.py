@@ -20,7 +20,6 @@ def nothing(model, facts):
 class Whole:
     name = "whole"
     needs = frozenset()
-    candidates = ()
     def prepare(self, model, facts):
         return doubled(model, facts, 3.0)
 
@@ -50,5 +49,5 @@ def test_a_function_with_options_and_a_class(part):
 def test_what_is_no_method_is_said(part):
     with pytest.raises(TstarError, match=r"must return a tstar\.methods\.Recipe, got Identity"):
         methods.get(part("nothing")).prepare(nn.Identity(), facts())
-    with pytest.raises(TstarError, match="must have needs, candidates, prepare"):
+    with pytest.raises(TstarError, match="must have needs, prepare"):
         methods.get(part("Half"))

@@ -91,55 +91,21 @@ def reliability_records(runs: Sequence[Run]) -> list[dict[str, object]]:
 
 
 def draw_reliability(data: Sequence[ReliabilityPanel]) -> Figure:
-    """One panel per method: bars are accuracy, dots its mean confidence; on the dashed line both agree.
-
-    The area of a dot is the bin's share of the samples: few samples, little to say.
-    """
-    from tstar.report.style import BLUE, INK, SKY, VERMILION, literal, panels, short, styled
+    """One panel per method: see :func:`tstar.methods.calibration.draw_panel`."""
+    from tstar.methods.calibration import draw_panel
+    from tstar.report.style import literal, panels, short, styled
 
     if not data:
         raise TstarError("A reliability diagram needs at least one finished run.")
 
     def draw(data: Sequence[ReliabilityPanel]) -> Figure:
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
         figure, every = panels(len(data), columns=4, width=2.1, height=2.15)
         for axes, panel in zip(every, data, strict=True):
-            diagram = panel.diagram
-            total = sum(diagram.count)
-            filled = [b for b, n in enumerate(diagram.count) if n]
-            axes.bar(
-                [diagram.edges[b] for b in filled],
-                [diagram.accuracy[b] for b in filled],
-                diagram.edges[1] - diagram.edges[0],
-                align="edge",
-                color=SKY,
-                edgecolor=BLUE,
-                linewidth=0.6,
-            )
-            axes.plot([0, 1], [0, 1], color=INK, lw=1, ls="--")
-            axes.scatter(
-                [diagram.confidence[b] for b in filled],
-                [diagram.accuracy[b] for b in filled],
-                s=[6 + 60 * diagram.count[b] / total for b in filled],
-                color=VERMILION,
-                zorder=3,
-            )
             title = f"{short(panel.method, 26)}\nECE {panel.ece:.3f}"
-            axes.set_title(literal(title), fontsize=8)
-            axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+            draw_panel(axes, panel.diagram, literal(title))
         figure.supxlabel("confidence (largest probability)", fontsize=9)
         figure.supylabel("test accuracy", fontsize=9)
-        figure.legend(
-            handles=[
-                Patch(facecolor=SKY, edgecolor=BLUE, label="accuracy in the bin"),
-                Line2D([], [], color=VERMILION, marker="o", ms=4, ls="", label="mean confidence"),
-                Line2D([], [], color=INK, ls="--", lw=1, label="calibrated"),
-            ],
-            loc="outside upper center",
-            ncols=3,
-        )
+        figure.legend(*every[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
         return figure
 
     return styled(draw)(data)

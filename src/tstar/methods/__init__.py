@@ -9,6 +9,9 @@
 A name may carry options and smoothed labels: ``"insert-ln:affine=false"``,
 ``"ours-cn+label-smoothing"``. Names are looked up without importing torch.
 
+The docstrings mark where a definition comes from: (S) read in the source named, (D) derived or measured for this
+project, (K) from memory of the paper and not confirmed.
+
 Not here, though the paper names them: adaptive temperature scaling, dynamic label smoothing, and the
 temperatures of contrastive losses.
 """

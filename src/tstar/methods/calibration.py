@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -101,48 +100,47 @@ def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = BINS) 
     Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
     """
     confidence, predicted = probabilities.detach().max(1)
+    (gap,) = _sums(confidence, bins, (predicted == targets).double() - confidence.double())
+    return float(gap.abs().sum() / len(targets))
+
+
+def _sums(confidence: Tensor, bins: int, *values: Tensor) -> list[Tensor]:
+    """The sum of each of several values over the samples of each bin of confidence."""
     edges = torch.linspace(0, 1, bins + 1, dtype=confidence.dtype, device=confidence.device)
     where = (torch.bucketize(confidence, edges, right=True) - 1).clamp_(0, bins - 1)
-    gap = (predicted == targets).double() - confidence.double()
-    total = torch.zeros(bins, dtype=torch.double, device=gap.device).index_add_(0, where, gap)
-    return float(total.abs().sum() / len(targets))
+    return [v.new_zeros(bins).index_add_(0, where, v) for v in values]
 
 
 def reliability(logits: Tensor, targets: Tensor, bins: int = BINS) -> Reliability:
     """The diagram's numbers: samples by their largest probability, in equal bins of [0, 1]."""
     confidence, predicted = logits.detach().double().softmax(dim=1).max(dim=1)
     correct = (predicted == targets).double()
-    which = (confidence * bins).long().clamp(0, bins - 1)
-    count = torch.bincount(which, minlength=bins)
-    sums = torch.stack(
-        [torch.bincount(which, weights=values, minlength=bins) for values in (confidence, correct)]
-    )
-    means = sums / count  # 0/0 is NaN: a bin without samples has no mean
+    count, *sums = _sums(confidence, bins, torch.ones_like(confidence), confidence, correct)
+    # 0/0 is NaN: a bin without samples has no mean.
+    sure, right = (tuple((total / count).tolist()) for total in sums)
     edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64)
-    return Reliability(
-        edges=tuple(edges.tolist()),
-        confidence=tuple(means[0].tolist()),
-        accuracy=tuple(means[1].tolist()),
-        count=tuple(count.tolist()),
+    return Reliability(tuple(edges.tolist()), sure, right, tuple(map(int, count.tolist())))
+
+
+def draw_panel(axes: Any, diagram: Reliability, title: str) -> None:
+    """Bars are accuracy, dots its mean confidence; on the dashed line both agree.
+
+    The area of a dot is the bin's share of the samples: few samples, little to say.
+    """
+    filled = [b for b, n in enumerate(diagram.count) if n]
+    confidence, accuracy = ([d[b] for b in filled] for d in (diagram.confidence, diagram.accuracy))
+    axes.bar(
+        [diagram.edges[b] for b in filled],
+        accuracy,
+        diagram.edges[1] - diagram.edges[0],
+        align="edge",
+        color="#56B4E9",
+        edgecolor="#0072B2",
+        linewidth=0.6,
+        label="accuracy in the bin",
     )
-
-
-def draw_reliability(diagrams: dict[str, Reliability], path: str | Path | None = None) -> Any:
-    """One panel for each diagram, beside one another; a matplotlib figure, also saved to ``path``."""
-    require("matplotlib", "compare")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.2 * len(diagrams), 3.2), layout="constrained")
-    axes = figure.subplots(1, len(diagrams), sharey=True, squeeze=False)[0]
-    for axis, (title, diagram) in zip(axes, diagrams.items(), strict=True):
-        width = diagram.edges[1] - diagram.edges[0]
-        heights = [0 if math.isnan(a) else a for a in diagram.accuracy]
-        axis.bar(
-            diagram.edges[:-1], heights, width, align="edge", color="#0072B2", edgecolor="white"
-        )
-        axis.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle="--")
-        axis.set(title=title, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
-    axes[0].set_ylabel("accuracy")
-    if path is not None:
-        figure.savefig(path)
-    return figure
+    sizes = [6 + 60 * diagram.count[b] / sum(diagram.count) for b in filled]
+    axes.scatter(confidence, accuracy, sizes, color="#D55E00", zorder=3, label="mean confidence")
+    axes.plot([0, 1], [0, 1], color="#1b1c1d", lw=1, ls="--", label="calibrated")
+    axes.set_title(title, fontsize=8)
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))

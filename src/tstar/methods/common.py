@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 import torch.nn.functional as F
@@ -30,10 +29,9 @@ def measuring_batch(inputs: Any) -> int:
 
 
 class Plain:
-    """A method that needs no further fact and searches nothing; the others override."""
+    """A method that needs no further fact; the others override."""
 
     needs: frozenset[str] = frozenset()
-    candidates: tuple[float, ...] = ()
 
 
 def cross_entropy(facts: Facts) -> Loss:
@@ -48,15 +46,11 @@ def cross_entropy(facts: Facts) -> Loss:
             raise TstarError(
                 f"Label smoothing belongs to cross-entropy; leave it out for {facts.loss}."
             )
-        return own_loss(facts.loss)
-
-    def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
-        return F.cross_entropy(logits, targets, label_smoothing=epsilon)
-
-    return loss
+        return _own_loss(facts.loss)
+    return lambda logits, targets, inputs: F.cross_entropy(logits, targets, label_smoothing=epsilon)
 
 
-def own_loss(reference: str) -> Loss:
+def _own_loss(reference: str) -> Loss:
     """A loss of your own, ``f(logits, targets)``."""
     function = own.load(reference)
 
@@ -79,16 +73,14 @@ def at_temperature(
     backbone: Backbone = "as-is",
 ) -> Recipe:
     """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
-    heard: float | Literal["matched"] | None = None
-    if backbone != "as-is":
-        heard = "matched" if backbone == "matched" else 1.0
+    scales: dict[str, Any] = {"as-is": None, "matched": "matched", "times-t": 1.0}
     tempered = temper(
         model,
         temperature,
         head=resolve_head(model, facts.head),
         example_input=facts.inputs,
         norm=norm,
-        backbone=heard,
+        backbone=scales[backbone],
     )
     return Recipe(model=tempered, loss=cross_entropy(facts))
 
@@ -108,31 +100,9 @@ def with_output_layer(
     return changed
 
 
-def class_dim(layer: nn.Module) -> int:
-    """The axis of the classes (and of the features): last for a linear layer, 1 for a convolution."""
-    return -1 if isinstance(layer, nn.Linear) else 1
-
-
-def weight_and_bias(layer: nn.Module) -> tuple[Tensor, Tensor | None]:
-    """An output layer's parameters, with the weight as a (K, M) matrix also for a convolution."""
-    weight, bias = layer.weight, layer.bias
-    assert isinstance(weight, Tensor)
-    return weight.reshape(weight.shape[0], -1), bias if isinstance(bias, Tensor) else None
-
-
 def plain_copy(model: nn.Module, facts: Facts) -> Recipe:
     """The model as it is, with cross-entropy."""
     return Recipe(model=copy.deepcopy(model), loss=cross_entropy(facts))
-
-
-def smoothed(facts: Facts, epsilon: float) -> Facts:
-    return replace(facts, label_smoothing=epsilon)
-
-
-def flag(name: str, value: bool) -> bool:
-    if not isinstance(value, bool):
-        raise TstarError(f"{name} must be true or false, got {name}={value!r}.")
-    return value
 
 
 def missing(method: str, fact: str, what_to_do: str) -> TstarError:

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.methods.common import class_dim, weight_and_bias
+from tstar.surgery.head import batch_norm
+from tstar.surgery.layers import class_dim, weight_of
 
 
 class UnitHead(nn.Module):
@@ -21,7 +22,7 @@ class UnitHead(nn.Module):
 
     def __init__(self, layer: nn.Module, temperature: float, features: str) -> None:
         super().__init__()
-        weight, _ = weight_and_bias(layer)
+        weight = weight_of(layer).flatten(1)
         self.weight = nn.Parameter(weight.detach().clone())
         self.norm: nn.BatchNorm1d | None = None
         if features == "batch":
@@ -40,14 +41,7 @@ class UnitHead(nn.Module):
     def _normalized(self, h: Tensor) -> Tensor:
         if self.norm is None:
             return F.normalize(h, dim=-1)
-        rows, norm = h.reshape(-1, h.shape[-1]), self.norm
-        if norm.training and len(rows) == 1:  # one sample has no variance: the running one is used
-            rows = F.batch_norm(
-                rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
-            )
-        else:
-            rows = norm(rows)
-        return rows.reshape(h.shape)
+        return batch_norm(self.norm, h.reshape(-1, h.shape[-1])).reshape(h.shape)
 
     def extra_repr(self) -> str:
         return f"classes={len(self.weight)}, temperature={float(self.temperature):.4g}"

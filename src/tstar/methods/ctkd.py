@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tstar.methods.distilling import Distillation, divergence
 from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.head import scale_gradient
 
 
 def reversal(epoch: int, until: int = 10) -> float:
     """λ(e) = ½(1 + cos(π·min(e, 10)/10)) − 1, e from 1: from almost 0 down to −1."""
     return 0.5 * (1 + math.cos(math.pi * min(epoch, until) / until)) - 1
-
-
-class _Scaled(torch.autograd.Function):
-    """The identity whose gradient is multiplied by λ."""
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, factor: float) -> Tensor:
-        ctx.factor = factor
-        return u.view_as(u)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0] * ctx.factor, None
 
 
 class AdversarialTemperature(nn.Module):
@@ -40,8 +27,7 @@ class AdversarialTemperature(nn.Module):
         self.factor = reversal(1)
 
     def forward(self) -> Tensor:
-        u: Tensor = _Scaled.apply(self.u, self.factor)
-        return 1 + 20 * torch.sigmoid(u)
+        return 1 + 20 * torch.sigmoid(scale_gradient(self.u, self.u.new_tensor(self.factor)))
 
 
 @dataclass(frozen=True)

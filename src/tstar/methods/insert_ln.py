@@ -6,15 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from tstar.methods.common import (
-    Plain,
-    class_dim,
-    cross_entropy,
-    flag,
-    weight_and_bias,
-    with_output_layer,
-)
+from tstar.errors import TstarError
+from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.layers import class_dim, weight_of
 
 
 class LogitNorm(nn.Module):
@@ -22,7 +17,7 @@ class LogitNorm(nn.Module):
 
     def __init__(self, layer: nn.Module, affine: bool) -> None:
         super().__init__()
-        weight, _ = weight_and_bias(layer)
+        weight = weight_of(layer)
         self.layer = layer
         self.norm = nn.LayerNorm(
             len(weight), elementwise_affine=affine, device=weight.device, dtype=weight.dtype
@@ -49,7 +44,8 @@ class InsertLN(Plain):
     name = "insert-ln"
 
     def __post_init__(self) -> None:
-        flag("affine", self.affine)
+        if not isinstance(self.affine, bool):
+            raise TstarError(f"affine must be true or false, got affine={self.affine!r}.")
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
         changed = with_output_layer(model, facts, lambda layer: LogitNorm(layer, self.affine))

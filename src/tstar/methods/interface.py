@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -76,9 +76,7 @@ class Method(Protocol):
     """A method of the paper's Table 1, or one named around it.
 
     ``needs`` lists which facts it cannot do without: ``"csg"``, ``"teacher"``, ``"validation"``.
-    ``candidates`` is empty, or the temperatures of a method that searches: each is a training run,
-    and the best on validation data is kept. ``prepare`` leaves the given model as it is: the
-    recipe's model is a changed copy.
+    ``prepare`` leaves the given model as it is: the recipe's model is a changed copy.
     """
 
     @property
@@ -87,14 +85,4 @@ class Method(Protocol):
     @property
     def needs(self) -> frozenset[str]: ...
 
-    @property
-    def candidates(self) -> tuple[float, ...]: ...
-
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe: ...
-
-
-@runtime_checkable
-class Searching(Protocol):
-    """A method with candidates: ``at(T)`` is the method of one of its training runs."""
-
-    def at(self, temperature: float) -> Method: ...

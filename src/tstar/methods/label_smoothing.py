@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
-from tstar.methods.common import Plain, plain_copy, smoothed
+from tstar.methods.common import Plain, plain_copy
 from tstar.methods.interface import Facts, Method, Recipe
 from tstar.numbers import share
 
@@ -27,7 +27,7 @@ class LabelSmoothing(Plain):
         share("epsilon", self.epsilon)
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
-        return plain_copy(model, smoothed(facts, self.epsilon))
+        return plain_copy(model, replace(facts, label_smoothing=self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,9 @@ class Smoothed:
     def needs(self) -> frozenset[str]:
         return self.method.needs
 
-    @property
-    def candidates(self) -> tuple[float, ...]:
-        return self.method.candidates
-
     def at(self, temperature: float) -> Method:
         """One training run of a searching method, with smoothed labels."""
-        from tstar.methods.searching import one_candidate
-
-        return Smoothed(one_candidate(self.method, temperature), self.epsilon)
+        return replace(self, method=self.method.at(temperature))  # type: ignore[attr-defined]
 
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
-        return self.method.prepare(model, smoothed(facts, self.epsilon))
+        return self.method.prepare(model, replace(facts, label_smoothing=self.epsilon))

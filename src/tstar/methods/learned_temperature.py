@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.methods.common import Plain, cross_entropy, weight_and_bias, with_output_layer
+from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.interface import Facts, Recipe
 from tstar.numbers import positive
+from tstar.surgery.layers import weight_of
 
 
 class LearnedHead(nn.Module):
@@ -19,7 +20,7 @@ class LearnedHead(nn.Module):
 
     def __init__(self, layer: nn.Module, start: float, lowest: float, highest: float) -> None:
         super().__init__()
-        weight, _ = weight_and_bias(layer)
+        weight = weight_of(layer)
         self.layer = layer
         self.bounds = (math.log(lowest), math.log(highest))
         value = torch.tensor(math.log(start), device=weight.device, dtype=weight.dtype)

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.methods.common import Plain, class_dim, cross_entropy, weight_and_bias, with_output_layer
+from tstar.methods.common import Plain, cross_entropy, with_output_layer
 from tstar.methods.interface import Facts, Recipe
+from tstar.surgery.layers import class_dim, weight_of
 
 _FLOOR = 1e-6
 _ONE = math.log(math.e - 1)  # softplus of this is 1
@@ -21,7 +22,7 @@ class RelaxedHead(nn.Module):
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
-        weight, _ = weight_and_bias(layer)
+        weight = weight_of(layer)
         self.layer = layer
         # Without the usual initialization, which would draw from the caller's generator.
         self.alpha: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tstar.errors import TstarError, require
-from tstar.methods.interface import Method, Searching
+from tstar.methods.interface import Method
 from tstar.methods.label_smoothing import Smoothed
 from tstar.methods.temperature_check import TemperatureCheck
 
@@ -47,11 +47,13 @@ def search(method: Method, score: Callable[[Method], float | None], *, seed: int
 
     Of equal scores the temperature nearest to 1 (in ln T) wins.
     """
-    inner = _searching(method)
+    inner = _search_of(method)
+    if inner is None:
+        raise TstarError(f"Method {method.name!r} does not search; train it as it is.")
     trials: list[Trial] = []
 
     def run(temperature: float) -> float | None:
-        value = score(one_candidate(method, temperature))
+        value = score(method.at(temperature))  # type: ignore[attr-defined]
         if value is not None and not math.isfinite(value):
             value = None
         trials.append(Trial(temperature, value))
@@ -72,29 +74,15 @@ def search(method: Method, score: Callable[[Method], float | None], *, seed: int
     return Search(best, tuple(trials))
 
 
-def one_candidate(method: Method, temperature: float) -> Method:
-    """The method of one training run of a search."""
-    if not isinstance(method, Searching):
-        raise TstarError(f"Method {method.name!r} does not search; train it as it is.")
-    return method.at(temperature)
-
-
-def searches(method: Method) -> bool:
-    """Whether a method takes a search of several training runs."""
-    return runs_of(method) > 1
-
-
 def runs_of(method: Method) -> int:
     """How many training runs a method takes: the points of its search, else 1."""
-    inner = method.method if isinstance(method, Smoothed) else method
-    return inner.points if isinstance(inner, TemperatureCheck) else 1
+    inner = _search_of(method)
+    return 1 if inner is None else inner.points
 
 
-def _searching(method: Method) -> TemperatureCheck:
+def _search_of(method: Method) -> TemperatureCheck | None:
     inner = method.method if isinstance(method, Smoothed) else method
-    if not isinstance(inner, TemperatureCheck):
-        raise TstarError(f"Method {method.name!r} does not search; train it as it is.")
-    return inner
+    return inner if isinstance(inner, TemperatureCheck) else None
 
 
 def _with_optuna(method: TemperatureCheck, run: Callable[[float], float | None], seed: int) -> None:

@@ -11,19 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarError, TstarWarning, require
 from tstar.methods.calibration import (
     BOUNDS,
     Reliability,
     ScalingFit,
     calibration_error,
-    draw_reliability,
+    draw_panel,
     fit_temperature,
     reliability,
 )
 from tstar.methods.common import Plain, at_temperature, measuring_batch
 from tstar.methods.interface import Facts, Recipe
-from tstar.surgery.head import TemperedHead
+from tstar.surgery.finding import tempered_heads
+from tstar.surgery.probing import in_mode
+from tstar.surgery.tempering import temper
 
 
 @dataclass(frozen=True)
@@ -51,21 +53,26 @@ class Calibration:
         }
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Reliability diagrams before and after, as a matplotlib figure."""
-        titles = (f"before: ECE {self.ece_before:.3f}", f"after: ECE {self.ece_after:.3f}")
-        return draw_reliability(dict(zip(titles, (self.before, self.after), strict=True)), path)
+        """Reliability diagrams before and after, as a matplotlib figure, also saved to ``path``."""
+        require("matplotlib", "compare")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        before, after = figure.subplots(1, 2, sharey=True)
+        draw_panel(before, self.before, f"before: ECE {self.ece_before:.3f}")
+        draw_panel(after, self.after, f"after: ECE {self.ece_after:.3f}")
+        figure.supxlabel("confidence (largest probability)", fontsize=9)
+        before.set_ylabel("accuracy")
+        if path is not None:
+            figure.savefig(path)
+        return figure
 
 
 @torch.no_grad()
 def logits_in_eval_mode(model: nn.Module, inputs: Tensor) -> Tensor:
     """The model's logits in eval mode, as they are; every module's own mode is restored."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
+    with in_mode(model):
         return torch.cat([model(part) for part in torch.split(inputs, measuring_batch(inputs))])
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def calibrate(
@@ -88,9 +95,6 @@ def calibrate(
         bounds: the lowest and highest factor on the temperature.
         inplace: change the model itself in place of a copy.
     """
-    from tstar.surgery.finding import tempered_heads
-    from tstar.surgery.tempering import temper
-
     if len(targets) == 0:
         raise TstarError("Temperature scaling needs validation data; hold some out.")
     result = _measure(logits_in_eval_mode(model, inputs), targets, bounds)
@@ -124,9 +128,8 @@ def _measure(logits: Tensor, targets: Tensor, bounds: tuple[float, float]) -> Ca
 
 
 def _scale(model: nn.Module, factor: float) -> None:
-    for module in model.modules():
-        if isinstance(module, TemperedHead):
-            module.set_temperature(float(module.temperature) * factor)
+    for head in tempered_heads(model).values():
+        head.set_temperature(float(head.temperature) * factor)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def make(reference: str, options: Mapping[str, Any]) -> Method:
         return Yours(reference, part, options)
     with own.explained(reference):
         method: Any = part(**options)
-    lacking = [n for n in ("name", "needs", "candidates", "prepare") if not hasattr(method, n)]
+    lacking = [n for n in ("name", "needs", "prepare") if not hasattr(method, n)]
     if lacking:
         raise TstarError(
             f"{reference} must have {', '.join(lacking)}, as tstar.methods.Method says; or write a "

@@ -44,7 +44,7 @@ class TemperedHead(nn.Module):
         layer: the output layer, an ``nn.Linear`` or a convolution of kernel size 1.
         temperature: T > 0.
         norm: ``"batch"`` (the paper's), ``"layer"`` (LayerNorm on the features), or ``None``.
-        backbone: c > 0, how loudly the backbone hears the loss: in training the gradient that reaches the
+        backbone: c > 0, the scale of the gradient into the backbone: in training the gradient that reaches the
             features is multiplied by c·T. ``None`` leaves it as it is, so that it is divided by T (and, with
             BatchNorm, by the features' deviation). The logits are the same. A buffer, like T.
     """
@@ -102,7 +102,7 @@ class TemperedHead(nn.Module):
         assert isinstance(norm, nn.modules.batchnorm._BatchNorm)
         if self.mask is None or not norm.training:
             rows = h.reshape(-1, h.shape[-1]) if linear else h
-            return _batch_norm(norm, rows).reshape(h.shape)
+            return batch_norm(norm, rows).reshape(h.shape)
         if not linear or self.mask.shape != h.shape[:-1]:
             raise TstarError(
                 f"A mask must have the shape of the features without their last axis, got {tuple(self.mask.shape)} "
@@ -110,7 +110,7 @@ class TemperedHead(nn.Module):
             )
         kept = self.mask.bool()
         normed = torch.zeros_like(h)  # a masked position's logits are the bias over T
-        normed[kept] = _batch_norm(norm, h[kept]).to(h.dtype)
+        normed[kept] = batch_norm(norm, h[kept]).to(h.dtype)
         return normed
 
     def set_temperature(self, temperature: float) -> None:
@@ -256,7 +256,7 @@ class _ScaledGradient(torch.autograd.Function):
         return gradient * factor, None
 
 
-def _batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
+def batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
     """``norm`` on (N, M, …); a single value for each feature is normalized with the running statistics."""
     alone = rows.numel() <= rows.shape[1] and not isinstance(norm, nn.SyncBatchNorm)
     if not (norm.training and alone):

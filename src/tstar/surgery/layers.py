@@ -13,6 +13,11 @@ def weight_of(layer: nn.Module) -> Tensor:
     return weight
 
 
+def class_dim(layer: nn.Module) -> int:
+    """The axis of the classes (and of the features): last for a linear layer, 1 for a convolution."""
+    return -1 if isinstance(layer, nn.Linear) else 1
+
+
 def is_output_layer(module: nn.Module) -> bool:
     """Whether a module is of a kind that an output layer has: linear, or a convolution of kernel size 1."""
     if isinstance(module, nn.Linear):

@@ -58,7 +58,7 @@ def _frozen_but_run(head: TemperedHead) -> bool:
 
 
 def _warn_of_missed(head: TemperedHead, optimizers: Iterable[Any]) -> None:
-    held = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
+    held = set[int]().union(*map(_held, optimizers))
     missed = [
         name
         for name, p in head.named_parameters()
@@ -87,8 +87,11 @@ def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
 
 def trains(optimizer: Any, parameters: list[Tensor]) -> bool:
     """Whether an optimizer holds all of these parameters."""
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    return all(id(p) in held for p in parameters)
+    return _held(optimizer).issuperset(map(id, parameters))
+
+
+def _held(optimizer: Any) -> set[int]:
+    return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
 
 def live_optimizer(given: Any) -> Any:

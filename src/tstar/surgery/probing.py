@@ -34,6 +34,10 @@ _PASSES = re.compile(
 )
 
 
+# What a node of a graph is ("found", "blocked" or "passed"), its name, and the nodes behind it.
+Look = tuple[str, str, list[Any]]
+
+
 @dataclass(frozen=True)
 class Seen:
     """What a probe saw: the layers the logits come from, what else they depend on directly, what is done to them."""
@@ -112,27 +116,33 @@ def _computes_affine(module: nn.Module, features: Tensor, output: Tensor) -> boo
 
 
 def _walk(ends: list[Tensor], marks: dict[Any, str], not_affine: tuple[str, ...]) -> Seen:
-    """From the logits' autograd nodes back to the marks: the paths found, what barred the way, what lies between."""
-    found: dict[str, None] = {}
-    blocked: dict[str, None] = {}
-    passed: dict[str, None] = {}
-    seen: set[Any] = set()
-    nodes = [end.grad_fn for end in ends]
-    while nodes:
-        node = nodes.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
+    """From the logits' autograd nodes back to the marks."""
+
+    def look(node: Any) -> Look:
         if node in marks:
-            found[marks[node]] = None
-            continue
+            return "found", marks[node], []
         name = re.sub(r"Backward\d*$", "", type(node).__name__)
         if _PASSES.fullmatch(name):
-            passed[name.lower()] = None
-            nodes.extend(parent for parent, _ in node.next_functions)
-        else:
-            blocked[name] = None
-    return Seen(tuple(found), tuple(blocked), not_affine, tuple(passed))
+            return "passed", name.lower(), [parent for parent, _ in node.next_functions]
+        return "blocked", name, []
+
+    return walk([end.grad_fn for end in ends], look, not_affine)
+
+
+def walk(nodes: list[Any], look: Callable[[Any], Look], not_affine: tuple[str, ...] = ()) -> Seen:
+    """From the logits back to the layers: the paths found, what barred the way, what lies between."""
+    names: dict[str, dict[str, None]] = {"found": {}, "blocked": {}, "passed": {}}
+    visited: set[Any] = set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in visited:
+            continue
+        visited.add(node)
+        kind, name, parents = look(node)
+        names[kind][name] = None
+        nodes.extend(parents)
+    found, blocked, passed = (tuple(part) for part in names.values())
+    return Seen(found, blocked, not_affine, passed)
 
 
 def call(model: nn.Module, example: Any) -> Any:
@@ -193,9 +203,21 @@ def _could_be_logits(output: Any) -> list[Tensor]:
 
 
 @contextmanager
+def in_mode(model: nn.Module, *, training: bool = False) -> Iterator[None]:
+    """In eval (or training) mode; afterwards every module's own mode is as it was."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.train(training)
+        yield
+    finally:
+        model.train()  # some modules (LeViT's attention) drop here what they cached in eval mode
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@contextmanager
 def undisturbed(model: nn.Module, *, training: bool = False) -> Iterator[None]:
     """In eval (or training) mode; afterwards every mode, buffer and random generator is as it was."""
-    modes = {module: module.training for module in model.modules()}
     buffers = [
         (buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta
     ]
@@ -205,12 +227,9 @@ def undisturbed(model: nn.Module, *, training: bool = False) -> Iterator[None]:
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=cuda):
         try:
-            model.train(training)
-            yield
+            with in_mode(model, training=training):
+                yield
         finally:
-            model.train()  # some modules (LeViT's attention) drop here what they cached in eval mode
-            for module, mode in modes.items():
-                module.training = mode
             with torch.no_grad():
                 for buffer, value in buffers:
                     buffer.copy_(value)

@@ -10,7 +10,7 @@ from torch import nn
 
 from tstar.errors import TstarError
 from tstar.surgery.finding import unwrap, working_heads
-from tstar.surgery.probing import call
+from tstar.surgery.probing import call, in_mode
 from tstar.surgery.speed import inputs_of
 
 _MEMORY = 10  # batches that the running statistics should have forgotten most of by the end, whatever the run's length
@@ -43,16 +43,14 @@ def recalibrate(
     norms = [h.norm for h in heads if isinstance(h.norm, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         raise TstarError("The model has no batch norm before its output layer to recalibrate.")
-    modes = {module: module.training for module in inner.modules()}
     before = [(norm, norm.momentum) for norm in norms]
     saved = [(b, b.detach().clone()) for norm in norms for b in norm.buffers()]
     try:
-        inner.eval()
-        for norm in norms:
-            norm.train()
-            norm.reset_running_stats()
-            norm.momentum = None  # the mean over all batches
-        with torch.no_grad():
+        with in_mode(inner), torch.no_grad():
+            for norm in norms:
+                norm.train()
+                norm.reset_running_stats()
+                norm.momentum = None  # the mean over all batches
             for seen, batch in enumerate(loader, start=1):
                 call(inner, _on_device(inputs_of(batch), heads[0].temperature.device))
                 if seen == batches:
@@ -60,8 +58,6 @@ def recalibrate(
     finally:
         for norm, momentum in before:
             norm.momentum = momentum
-        for module, mode in modes.items():
-            module.training = mode
         learned = all(int(norm.num_batches_tracked or 0) for norm in norms)
         if not learned:
             with torch.no_grad():

@@ -15,12 +15,12 @@ from tstar.numbers import positive
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.preceding import preceding_norm
-from tstar.surgery.speed import heard
+from tstar.surgery.speed import backbone_scale
 
 
 @dataclass(frozen=True)
 class Factors:
-    """By which the head's init, learning rate, weight decay and ε are multiplied."""
+    """What the head's init, learning rate, weight decay and ε are multiplied by."""
 
     init: float
     lr: float
@@ -51,9 +51,7 @@ def factors(temperature: float, optimizer: str = "sgd") -> Factors:
         "adamw": Factors(1 / T, 1 / T, T, T),
         "adam": Factors(1 / T, 1 / T, T**2, T),
     }
-    if optimizer not in table:
-        raise unknown("optimizer", optimizer, table)
-    return table[optimizer]
+    return _of(optimizer, table)
 
 
 def backbone_factors(loudness: float, optimizer: str = "sgd") -> Factors:
@@ -67,6 +65,10 @@ def backbone_factors(loudness: float, optimizer: str = "sgd") -> Factors:
         "adamw": Factors(1.0, 1.0, 1.0, by),
         "adam": Factors(1.0, 1.0, by, by),
     }
+    return _of(optimizer, table)
+
+
+def _of(optimizer: str, table: Mapping[str, Factors]) -> Factors:
     if optimizer not in table:
         raise unknown("optimizer", optimizer, table)
     return table[optimizer]
@@ -146,7 +148,7 @@ def param_groups(
             TstarWarning,
             stacklevel=2,
         )
-    c = heard(backbone, model, found, example_input, inserted)
+    c = backbone_scale(backbone, model, found, example_input, inserted)
     behind = None if c is None else backbone_factors(c * T, optimizer)
     _rescale(found, T, before, rescale)
     own = {id(p) for p in found.layer.parameters()}

@@ -59,45 +59,35 @@ class Schedule:
     def constant(cls, temperature: float) -> Schedule:
         """T at every step."""
         T = positive("temperature", temperature)
-        return cls(partial(_constant, T), f"constant {T:g}")
+        return cls(partial(_stepped, T, ()), f"constant {T:g}")
 
     @classmethod
     def linear(cls, start: float, end: float, steps: int) -> Schedule:
         """T(t) = start + (end − start)·t/steps, then ``end``."""
-        a, b, n = (
-            positive("start", start),
-            positive("end", end),
-            int(whole("steps", steps, least=1)),
-        )
-        return cls(partial(_linear, a, b, n), f"linear {a:g} → {b:g} in {n}")
+        return cls._ramp("linear", _linear, start, positive("end", end), steps)
 
     @classmethod
     def cosine(cls, start: float, end: float, steps: int) -> Schedule:
         """T(t) = end + (start − end)·(1 + cos(π·t/steps))/2, then ``end``."""
-        a, b, n = (
-            positive("start", start),
-            positive("end", end),
-            int(whole("steps", steps, least=1)),
-        )
-        return cls(partial(_cosine, a, b, n), f"cosine {a:g} → {b:g} in {n}")
+        return cls._ramp("cosine", _cosine, start, positive("end", end), steps)
 
     @classmethod
     def warmup(cls, temperature: float, steps: int, start: float = 1.0) -> Schedule:
         """Linearly from ``start`` (1) to T* in ``steps``, and T* from then on."""
-        a, b, n = (
-            positive("start", start),
-            positive("temperature", temperature),
-            int(whole("steps", steps, least=1)),
-        )
-        return cls(partial(_linear, a, b, n), f"warmup {a:g} → {b:g} in {n}")
+        return cls._ramp("warmup", _linear, start, positive("temperature", temperature), steps)
+
+    @classmethod
+    def _ramp(
+        cls, name: str, shape: Callable[..., float], start: float, end: float, steps: int
+    ) -> Schedule:
+        a, n = positive("start", start), whole("steps", steps, least=1)
+        return cls(partial(shape, a, end, n), f"{name} {a:g} → {end:g} in {n}")
 
     @classmethod
     def stepped(cls, temperature: float, factors: Mapping[int, float]) -> Schedule:
         """T·Π of the factors whose step has come; heated-up softmax is ``stepped(T, {3·n//4: 4.0})``."""
         T = positive("temperature", temperature)
-        checked = {
-            int(whole("step", at, least=0)): positive("factor", by) for at, by in factors.items()
-        }
+        checked = {whole("step", at, least=0): positive("factor", by) for at, by in factors.items()}
         ordered = tuple(sorted(checked.items()))
         text = ", ".join(f"×{by:g} at {at}" for at, by in ordered)
         return cls(partial(_stepped, T, ordered), f"stepped {T:g}, {text}")
@@ -143,7 +133,7 @@ class Schedule:
 
     def go_to(self, step: int) -> Schedule:
         """Go to a step (from 0), and set the heads to its temperature."""
-        step = int(whole("step", step, least=0))
+        step = whole("step", step, least=0)
         T = self(step)
         self._step = step
         for head in self._heads:
@@ -172,10 +162,6 @@ class Schedule:
 
 
 # At module level, not closures, so that a schedule can be pickled and copied with its model.
-def _constant(temperature: float, step: int) -> float:
-    return temperature
-
-
 def _linear(start: float, end: float, steps: int, step: int) -> float:
     return end if step >= steps else start + (end - start) * step / steps
 
@@ -188,6 +174,3 @@ def _cosine(start: float, end: float, steps: int, step: int) -> float:
 
 def _stepped(temperature: float, factors: tuple[tuple[int, float], ...], step: int) -> float:
     return temperature * math.prod(by for at, by in factors if step >= at)
-
-
-__all__ = ["Schedule"]

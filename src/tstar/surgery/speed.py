@@ -20,6 +20,7 @@ from tstar.errors import TstarError
 from tstar.numbers import positive
 from tstar.surgery.finding import Head, resolve_head, unwrap, working_heads
 from tstar.surgery.head import Norm, TemperedHead
+from tstar.surgery.layers import class_dim
 from tstar.surgery.probing import call, undisturbed
 
 _FEWEST = 8  # samples: with fewer, batch statistics say little of σ (with two, BN passes no gradient at all)
@@ -67,14 +68,14 @@ class Speeds:
         head, logits = _over(self.head, self.plain_head), _over(self.logits, self.plain_logits)
         backbone = self.backbone
         if backbone is None:
-            heard = "The backbone receives no gradient that could be compared."
+            said = "The backbone receives no gradient that could be compared."
         elif self.optimizer != "sgd":
-            heard = f"The backbone learns as fast as in your plain model: {self.optimizer} does not see a gradient's size."
+            said = f"The backbone learns as fast as in your plain model: {self.optimizer} does not see a gradient's size."
         else:
-            heard = f"The backbone learns {backbone:.2g} times as fast as in your plain model."
+            said = f"The backbone learns {backbone:.2g} times as fast as in your plain model."
         return [
             (head, f"The head learns {head:.2g} times as fast as in your plain model."),
-            (backbone, heard),
+            (backbone, said),
             (logits, f"The logits are {logits:.2g} times as large as in your plain model."),
         ]
 
@@ -124,7 +125,7 @@ def speeds(
     kind = "sgd" if training.family == "sgd" else name
     if momentum is None:
         momentum = MOMENTUM if kind == "sgd" else 0.0
-    linear, rate = isinstance(layer, nn.Linear), 1.0 if lr is None else lr
+    axis, rate = class_dim(layer), 1.0 if lr is None else lr
     bias = float(getattr(layer, "bias", None) is not None)
     with _run(model, at, batch) as (features, backbone):
         plain_logits, logits = layer(features), at(features)
@@ -134,14 +135,14 @@ def speeds(
             plain, own = _received(backbone, layer, plain_logits, logits)
             gradient = own / plain if plain > 0 and own > 0 else None
     step, plain_step = (
-        _step(_rows(h, linear), kind, rate, momentum, t, bias)
+        _step(_rows(h, axis), kind, rate, momentum, t, bias)
         for h, t in ((normed, T), (features, 1.0))
     )
     return Speeds(
         head=step,
         plain_head=plain_step,
-        logits=_spread(_rows(logits, linear)),
-        plain_logits=_spread(_rows(plain_logits, linear)),
+        logits=_spread(_rows(logits, axis)),
+        plain_logits=_spread(_rows(plain_logits, axis)),
         gradient=gradient,
         optimizer=kind,
         lr=rate,
@@ -149,7 +150,9 @@ def speeds(
     )
 
 
-def heard(backbone: object, model: nn.Module, head: Head, batch: Any, norm: object) -> float | None:
+def backbone_scale(
+    backbone: object, model: nn.Module, head: Head, batch: Any, norm: object
+) -> float | None:
     """c of a head with this norm, as a user gives it: a number, measured for ``"matched"``, or none."""
     if backbone is None or not isinstance(backbone, str):
         return None if backbone is None else positive("backbone", backbone)
@@ -220,8 +223,9 @@ def _received(
 ) -> tuple[float, float]:
     """The norms of the gradients at the backbone's parameters, from the plain logits and from its own."""
     signal = torch.randn(own.shape, generator=torch.Generator().manual_seed(seed)).to(own)
-    classes = -1 if isinstance(layer, nn.Linear) else 1
-    signal = signal - signal.mean(classes, keepdim=True)  # a softmax's gradient sums to zero
+    signal = signal - signal.mean(
+        class_dim(layer), keepdim=True
+    )  # a softmax's gradient sums to zero
     norms = []
     for logits in (plain, own):
         gradients = torch.autograd.grad(
@@ -265,9 +269,9 @@ def _step(
     return lr * (float(h.abs().sum(1).mean()) + bias) / temperature
 
 
-def _rows(values: Tensor, linear: bool) -> Tensor:
-    """(N, M), one row per sample and position, in float64."""
-    last = values if linear else values.movedim(1, -1)
+def _rows(values: Tensor, axis: int) -> Tensor:
+    """(N, M), one row per sample and position, in float64; ``axis`` is that of the features."""
+    last = values.movedim(axis, -1)
     return last.detach().reshape(-1, last.shape[-1]).double()
 
 

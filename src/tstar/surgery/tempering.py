@@ -34,7 +34,7 @@ from tstar.surgery.refusing import (
     refuse_wrapper,
     warn_of_adapter,
 )
-from tstar.surgery.speed import heard, inputs_of
+from tstar.surgery.speed import backbone_scale, inputs_of
 
 _CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
@@ -65,7 +65,7 @@ def temper(
         example_input: passed to :func:`tstar.find_head`.
         norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone. By default what the advice
             says, and ``"batch"`` for a number.
-        backbone: how loudly the backbone hears the loss. ``None`` leaves its gradient as it is (or as the advice says):
+        backbone: the scale of the gradient into the backbone. ``None`` leaves it as it is (or as the advice says):
             divided by T, and with BatchNorm by the features' deviation. ``"matched"`` makes it as large as in the plain
             model, measured on ``example_input``, a batch of your training data. A number is c of
             :class:`tstar.TemperedHead`.
@@ -81,7 +81,11 @@ def temper(
     refuse_wrapper(model)
     if getattr(temperature, "leave", False):
         return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
-    _refuse_tempered(model)
+    for path in tempered_heads(model):
+        raise TstarError(
+            f"The model is already tempered, at {path!r}; use its set_temperature(T) to change T, or "
+            "tstar.untemper(model) first."
+        )
     told = getattr(temperature, "head", None) if head is None else head
     heads = resolve_heads(model, told, example_input)
     check_task(model, heads, loss)
@@ -104,7 +108,7 @@ def temper(
         _load(model, state_dict)
     if steps is None:
         steps = getattr(getattr(temperature, "training", None), "steps", None)
-    factors = [heard(backbone, model, found, example_input, chosen) for found in heads]
+    factors = [backbone_scale(backbone, model, found, example_input, chosen) for found in heads]
     for found, factor in zip(heads, factors, strict=True):
         layer = model.get_submodule(found.path)
         new = TemperedHead(layer, float(temperature), chosen, factor)
@@ -149,15 +153,6 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
 def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
     """The original layers again, without the norm and without T: other logits, unlike :func:`fold`."""
     return _dismantle(model, inplace, lambda path, head: head.layer)
-
-
-def _refuse_tempered(model: nn.Module) -> None:
-    present = tempered_heads(model)
-    if present:
-        raise TstarError(
-            f"The model is already tempered, at {next(iter(present))!r}; "
-            "use its set_temperature(T) to change T, or tstar.untemper(model) first."
-        )
 
 
 def _left(model: nn.Module, optimizer: Any, inplace: bool | None) -> nn.Module:

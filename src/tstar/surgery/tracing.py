@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 from torch import fx, nn
 
 from tstar.surgery.layers import is_output_layer
-from tstar.surgery.probing import Seen, undisturbed
+from tstar.surgery.probing import Look, Seen, undisturbed, walk
 
 # What may stand between the output layer and the logits, by module type and by function or method name.
 _MODULES = (
@@ -37,54 +38,35 @@ def trace(model: nn.Module) -> Seen | None:
     ):  # whatever the user's forward raises on symbolic values: it only means "not traceable"
         return None
     output = next(node for node in graph.nodes if node.op == "output")
-    ends = _logits_nodes(output.args[0])
-    return None if ends is None else _walk(model, ends)
+    logits = _logits(output.args[0])
+    return walk([logits], partial(_look, model)) if isinstance(logits, fx.Node) else None
 
 
-def _logits_nodes(value: Any) -> list[fx.Node] | None:
+def _logits(value: Any) -> Any:
+    """The node of the logits; of several values only a run tells which of them could be logits."""
     if isinstance(value, dict):
-        value = value.get("logits", next(iter(value.values())) if len(value) == 1 else None)
-    if isinstance(
-        value, list | tuple
-    ):  # several values: only a run tells which of them could be logits
-        value = value[0] if len(value) == 1 else None
-    return [value] if isinstance(value, fx.Node) else None
+        return value.get("logits", next(iter(value.values())) if len(value) == 1 else None)
+    if isinstance(value, list | tuple):
+        return value[0] if len(value) == 1 else None
+    return value
 
 
-def _walk(model: nn.Module, ends: list[fx.Node]) -> Seen:
-    found: dict[str, None] = {}
-    blocked: dict[str, None] = {}
-    passed: dict[str, None] = {}
-    seen: set[fx.Node] = set()
-    while ends:
-        node = ends.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op == "get_attr":
-            continue
-        if node.op == "call_module":
-            module = model.get_submodule(str(node.target))
-            if is_output_layer(module):
-                found[str(node.target)] = None
-                continue
-            passes = isinstance(module, _MODULES)
-            name = type(module).__name__
-        else:
-            name = _name(node)
-            passes = node.op in ("call_function", "call_method") and name in _FUNCTIONS
-        if passes:
-            passed[name.lower()] = None
-            ends.extend(reversed(node.all_input_nodes))
-        else:
-            blocked[name] = None
-    return Seen(tuple(found), tuple(blocked), (), tuple(passed))
+def _look(model: nn.Module, node: fx.Node) -> Look:
+    if node.op == "get_attr":
+        return "passed", "constant", []
+    name = _name(node)
+    passes = node.op.startswith("call_") and name in _FUNCTIONS
+    if node.op == "call_module":
+        module = model.get_submodule(str(node.target))
+        if is_output_layer(module):
+            return "found", str(node.target), []
+        name, passes = type(module).__name__, isinstance(module, _MODULES)
+    if passes:
+        return "passed", name.lower(), [*reversed(node.all_input_nodes)]
+    return "blocked", name, []
 
 
 def _name(node: fx.Node) -> str:
     target = node.target
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     return "the input" if node.op == "placeholder" else name.strip("_")
-
-
-__all__ = ["trace"]

@@ -69,6 +69,7 @@ def run_seconds(spec: Spec, per_step: float, data_root: str | None) -> float:
 
     A method that searches takes a training run for each candidate; a teacher adds a forward pass.
     """
+    from tstar.methods.searching import runs_of
     from tstar.training.loop import length
     from tstar.training.timing import FORWARD
 
@@ -81,7 +82,7 @@ def run_seconds(spec: Spec, per_step: float, data_root: str | None) -> float:
     method = get_method(spec)
     step = per_step * (1 + FORWARD * ("teacher" in method.needs))
     one = steps * step + ((epochs + 1) * held_out + tests) * forward
-    return one * max(1, len(method.candidates), getattr(method, "points", 1))
+    return one * runs_of(method)
 
 
 def probe(spec: Spec, data_root: str | None, device: str = "cpu") -> float:

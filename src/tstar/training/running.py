@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method
-from tstar.methods.searching import search, searches
+from tstar.methods.searching import runs_of, search
 from tstar.surgery.finding import resolve_head, tempered_heads
 from tstar.training.checkpoint import Checkpoint
 from tstar.training.config import Config
@@ -105,7 +105,7 @@ def run(
             )
         return Trained(result, recipe.model, facts, parts, made[0] if made else None)
 
-    if not searches(method):
+    if runs_of(method) == 1:
         return once(method, checkpoint)
     runs: list[Trained] = []
 
