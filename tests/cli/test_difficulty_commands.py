@@ -53,12 +53,12 @@ def test_the_page_shows_value_interval_pairs_and_temperatures(stored, tmp_path):
 
 
 def test_inside_the_papers_range_csg_counts_and_outside_it_does_not(helpers_csg):
-    reason, rows = _temperatures(helpers_csg(25.5, 100))
-    assert "full formula" in reason
+    rows = _temperatures(helpers_csg(25.5, 100))
+    assert "full formula" in rows[0][1].reason
     assert dict(rows)[512].temperature == tstar.temperature(512, 100, 25.5)
     for value in 0.0, 0.1, 1.38, 88.8:
-        reason, rows = _temperatures(helpers_csg(value, 100))
-        assert "1.39–88.72" in reason
+        rows = _temperatures(helpers_csg(value, 100))
+        assert "1.39–88.72" in rows[0][1].reason
         assert dict(rows)[512].temperature == tstar.temperature(512, 100)
 
 

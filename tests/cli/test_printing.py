@@ -1,10 +1,12 @@
 """Text on a terminal breaks between words; in a file it stays as it is."""
 
 import io
+import json
+import os
 
 from rich.console import Console
 
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
 
 LONG = "  note: the grid does not bracket the optimum in 25 conditions, extend it there"
 
@@ -35,3 +37,10 @@ def test_a_file_gets_whole_lines():
 def test_a_path_stays_whole():
     path = "/home/somebody/with/a/very/long/name/of/a/folder/report.html"
     assert path in told(f"page: {path}", terminal=True).splitlines()[-1]
+
+
+def test_json_is_readable_and_survives_a_file_name_that_is_no_text(capsys):
+    tell_json({"α": 1, "name": os.fsdecode(b"a\xff")})
+    out = capsys.readouterr().out
+    assert '"α": 1' in out
+    assert json.loads(out) == {"α": 1, "name": "a\udcff"}

@@ -27,21 +27,22 @@ def test_times_as_people_say_them(seconds, said):
 
 def test_without_a_terminal_a_line_now_and_then(monkeypatch):
     out = console(terminal=False)
-    with progress.SweepProgress(out) as shown:
-        shown.update(tally())
-        assert out.file.getvalue() == ""
+    with progress.progress(out) as update:
+        update(1, 15, "figure [1]")
+        assert out.file.getvalue() == ""  # nothing from a quick command
         monkeypatch.setattr(progress, "_EVERY", -1.0)
-        shown.update(tally())
-    assert "5/8 · " in out.file.getvalue()
-    assert "1 diverged · 1 failed" in out.file.getvalue()
+        update(1, 15, "figure [1]")
+    assert out.file.getvalue() == "1/15 · figure [1]\n"  # and no escape codes
+
+
+def test_a_sweep_says_what_went_wrong():
+    assert progress.state_of(tally()).endswith(" left · 1 diverged · 1 failed")
+    assert progress.state_of(Tally(total=8, done=2)).endswith(" left")
 
 
 def test_on_a_terminal_a_bar():
     out = console(terminal=True)
-    with progress.SweepProgress(out) as shown:
-        shown.update(tally())
-    assert "5/8" in out.file.getvalue()
-    out = console(terminal=True)
-    with progress.check_progress(out) as update:
+    with progress.progress(out) as update:
         update(3, 4, "T = 2")
     assert "T = 2" in out.file.getvalue()
+    assert "3/4" in out.file.getvalue()

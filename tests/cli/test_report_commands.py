@@ -44,24 +44,6 @@ def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
     assert about["origin"]["command"] == "tstar report runs.csv --metric test --no-fits"
 
 
-def test_progress_without_a_terminal_is_plain_lines(monkeypatch):
-    """A line now and then, no escape codes; nothing from a report that is quick."""
-    import io
-
-    from rich.console import Console
-
-    from tstar.cli import report_commands
-
-    text = {}
-    for quiet in (-1.0, 60.0):
-        monkeypatch.setattr(report_commands, "QUIET", quiet)
-        file = io.StringIO()
-        with report_commands._progress(Console(file=file)) as tell:
-            tell(1, 15, "figure accuracy")
-        text[quiet] = file.getvalue()
-    assert text == {-1.0: "1/15 · figure accuracy\n", 60.0: ""}
-
-
 def test_the_list_of_figures_is_there_without_runs():
     names = [entry["name"] for entry in json.loads(call("figure", "--json").stdout)]
     assert len(names) == 13

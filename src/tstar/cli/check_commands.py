@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,8 @@ from rich.console import Console
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, DataRoot, OldFigure
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
+from tstar.cli.progress import progress
 from tstar.errors import TstarError
 
 
@@ -41,7 +41,6 @@ def check(
     Example: tstar check --model resnet10 --features 64 --data digits --budget 60
     """
     from tstar.checking.trial import check as run
-    from tstar.cli.progress import check_progress
     from tstar.data import load
     from tstar.models.fitting import fitting_model
     from tstar.training import Config
@@ -54,7 +53,7 @@ def check(
     grid = None
     if temperatures is not None:
         grid = [_number("temperatures", part) for part in temperatures.split(",")]
-    with check_progress(Console(stderr=True)) as progress:
+    with progress(Console(stderr=True)) as tell_progress:
         result = run(
             make_model,
             loaded,
@@ -62,13 +61,13 @@ def check(
             budget=budget,
             seeds=seeds,
             config=Config(lr=lr, optimizer=optimizer),
-            progress=progress,
+            progress=tell_progress,
         )
     figure = figure or output
     if figure is not None:
         result.plot(figure)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        tell_json(result.to_dict())
         return
     tell(result)
     if figure is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
 
 data = typer.Typer(help="Data sets: names, what is on disk, .npz copies.", no_args_is_help=True)
 models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
@@ -45,7 +44,7 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
         for entry in CATALOGUE.values()
     ]
     if as_json:
-        typer.echo(json.dumps({"root": str(base), "data": rows}, indent=2))
+        tell_json({"root": str(base), "data": rows})
         return
     table = Table("name", "classes", "pixels", "test part", "on disk", box=None)
     table.add_column("below the root", overflow="fold")
@@ -87,7 +86,7 @@ def show_data(
             "classes": dict(zip(found.classes, counts, strict=True)),
             "checksum": found.checksum(),
         }
-        typer.echo(json.dumps(facts, indent=2))
+        tell_json(facts)
         return
     typer.echo(repr(found))
     typer.echo(f"training samples per class: {min(counts)} to {max(counts)}")
@@ -145,7 +144,7 @@ def list_models(
             }
         )
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        tell_json(rows)
         return
     table = Table("name", "M", "parameters (K = 10)", box=None)
     for row in rows:

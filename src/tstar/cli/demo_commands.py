@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tstar.bars import quiet
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, OldOut
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
+from tstar.cli.progress import progress
 
 if TYPE_CHECKING:
     from tstar.demo import Demo, Point
@@ -36,8 +35,6 @@ def demo(
 
     Example: tstar demo
     """
-    from rich.progress import Progress
-
     from tstar import demo as story
 
     console = Console(stderr=as_json)
@@ -47,17 +44,16 @@ def demo(
         "over a grid.",
         highlight=False,
     )
-    with quiet(), Progress(console=console, transient=True) as bar:
-        task = bar.add_task("training", total=None)
+    with progress(Console(stderr=True), "training") as update:
         result = story.run(
             seeds=seeds,
             workers=workers,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=lambda done, total: update(done, total, "training"),
         )
     output = out or output
     story.draw(result, str(output))
     if as_json:
-        typer.echo(json.dumps(_as_dict(result), indent=2))
+        tell_json(_as_dict(result))
         return
     console.print(_table(result))
     for notice in result.notices:

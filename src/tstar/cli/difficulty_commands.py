@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, OldPlot
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
 
 if TYPE_CHECKING:
     from tstar.difficulty import Csg
@@ -55,35 +54,34 @@ def csg(
         repeats=repeats,
         skip_unreadable=skip_unreadable,
     )
-    reason, rows = _temperatures(result)
+    rows = _temperatures(result)
     figure = plot or output
     if figure is not None:
         result.plot(figure)
     if as_json:
-        typer.echo(json.dumps(_as_dict(result, reason, rows), indent=2, ensure_ascii=False))
+        tell_json(_as_dict(result, rows))
     else:
-        _show(result, reason, rows, figure)
+        _show(result, rows, figure)
 
 
-def _temperatures(result: Csg) -> tuple[str, list[tuple[int, Explanation]]]:
-    """T for common widths, as ``tstar temperature`` says, and why this formula."""
+def _temperatures(result: Csg) -> list[tuple[int, Explanation]]:
+    """T for common widths, as ``tstar temperature`` says."""
     from tstar.formula.equation import explain
 
-    rows = [(M, explain(M, result.num_classes, result.value)) for M in _WIDTHS]
-    return rows[0][1].reason, rows
+    return [(M, explain(M, result.num_classes, result.value)) for M in _WIDTHS]
 
 
-def _as_dict(result: Csg, reason: str, rows: list[tuple[int, Explanation]]) -> dict[str, Any]:
+def _as_dict(result: Csg, rows: list[tuple[int, Explanation]]) -> dict[str, Any]:
     return {
         **result.to_dict(),
         "hardest_pairs": [[str(p.a), str(p.b), p.similarity] for p in result.hardest_pairs()],
         "variant": rows[0][1].variant,
-        "reason": reason,
+        "reason": rows[0][1].reason,
         "temperatures": {str(M): why.temperature for M, why in rows},
     }
 
 
-def _show(result: Csg, reason: str, rows: list[tuple[int, Explanation]], plot: Path | None) -> None:
+def _show(result: Csg, rows: list[tuple[int, Explanation]], plot: Path | None) -> None:
     head, *rest = str(result).splitlines()
     tell(head, "bold")
     tell("\n".join(rest))
@@ -98,6 +96,6 @@ def _show(result: Csg, reason: str, rows: list[tuple[int, Explanation]], plot: P
     )
     tell(title)
     Console().print(table)
-    tell(reason, "dim")
+    tell(rows[0][1].reason, "dim")
     if plot is not None:
         tell(f"figure: {plot}")

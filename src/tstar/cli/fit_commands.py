@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -63,13 +62,9 @@ def fit(
 
     variant = correction or variant  # --correction is the old name
 
-    common: dict[str, Any] = {
-        "metric": metric,
-        "average": average,
-        "restarts": restarts,
-        "seed": seed,
-        "skip": skip,
-    }
+    common: dict[str, Any] = {"metric": metric, "average": average, "restarts": restarts}
+    common |= {"seed": seed, "skip": skip}
+    joined = {**common, "interpolation": interpolation}
     tables = [per_environment, cross_validate, alternatives]
     if sum(tables) > 1 or (any(tables) and output is not None):
         raise TstarError(
@@ -79,29 +74,23 @@ def fit(
     source = _source(runs, where, study)
     with Console(stderr=True).status("fitting…"):
         if per_environment:
-            table = fitting.per_environment(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            table = fitting.per_environment(source, **joined)
             title = "α and β of each environment, accuracy in %"
         elif cross_validate:
-            table = fitting.correction_table(source, interpolation=interpolation, **common)  # type: ignore[arg-type]
+            table = fitting.correction_table(source, **joined)
             title = "Accuracy in % on each data set, left out of the fit (CO) or not (GO)"
         elif alternatives:
             table = fitting.alternatives(source, variant, **common)
             title = "Cross-validated mean regret, judged by two interpolations"
         else:
-            result = fitting.fit(
-                source,
-                variant,
-                interpolation=interpolation,  # type: ignore[arg-type]
-                bootstrap=bootstrap,
-                **common,
-            )
+            result = fitting.fit(source, variant, bootstrap=bootstrap, **joined)
     if any(tables):
         _show(table, title, as_json)
         return
     if output is not None:
         result.save(output)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        tell_json(result.to_dict())
         return
     tell(result)
     if output is not None:
@@ -141,7 +130,7 @@ def paper(
         return
     if table is None:
         if as_json:
-            typer.echo(json.dumps(data.tables(), indent=2, ensure_ascii=False))
+            tell_json(data.tables())
             return
         listing = Table(show_header=False, box=None, pad_edge=False)
         for name, caption in data.tables().items():
@@ -155,11 +144,11 @@ def paper(
         content: dict[str, Any] = {"paper": _records(data.table(table))}
         if source is not None:
             content["yours"] = _records(yours(table, source, metric=metric))  # type: ignore[arg-type]
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        tell_json(content)
         return
     from tstar.paper.printing import render
 
-    console = _wide_console()
+    console = wide_console()
     for shown in render(table, source, metric, plain=not console.is_terminal):  # type: ignore[arg-type]
         console.print(shown)
     if table == "transformers":
@@ -174,16 +163,10 @@ def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | 
     return runs if where is study is None else read(runs, where, study)
 
 
-def _wide_console() -> Console:
-    """The terminal's own width; wide enough for any table where the output goes to a file."""
-    console = Console()
-    return console if console.is_terminal else Console(width=400)
-
-
 def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     notes = frame.attrs.get("notes", [])
     if as_json:
-        typer.echo(json.dumps({"rows": _records(frame), "notes": notes}, indent=2))
+        tell_json({"rows": _records(frame), "notes": notes})
         return
     shown = Table(title=title, title_justify="left", pad_edge=False)
     for column in frame.columns:
@@ -192,7 +175,7 @@ def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
         )
     for row in frame.itertuples(index=False):
         shown.add_row(*(_cell(value) for value in row))
-    console = _wide_console()
+    console = wide_console()
     console.print(shown)
     for note in notes:
         console.print(f"not possible: {escape(note)}", highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson
+from tstar.cli.printing import tell_json
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
@@ -52,13 +52,8 @@ def fold(
     temperatures = {p.rstrip("."): float(state[f"{p}temperature"]) for p in prefixes}
     added = [f"{p}bias" for p in prefixes if f"{p}bias" in plain and f"{p}layer.bias" not in state]
     if as_json:
-        report = {
-            "output": str(target),
-            "temperatures": temperatures,
-            "keys": len(plain),
-            "added": added,
-        }
-        typer.echo(json.dumps(report, indent=2))
+        told = {"output": str(target), "temperatures": temperatures}
+        tell_json({**told, "keys": len(plain), "added": added})
         return
     for head, value in temperatures.items():
         typer.echo(f"folded {head or 'the output layer'} (T = {value:.4g})")

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 
+import typer
 from rich.console import Console
 from rich.text import Text
+
+
+def tell_json(value: object) -> None:
+    """Print JSON in UTF-8; what UTF-8 cannot hold, of a file's name say, is escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(text.encode("utf-8", "backslashreplace").decode())
+
+
+def wide_console() -> Console:
+    """The terminal's own width; wide enough for any table where the output goes to a file."""
+    console = Console()
+    return console if console.is_terminal else Console(width=400)
 
 
 def tell(text: object, style: str = "", *, first: str = "", console: Console | None = None) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from tstar.bars import quiet
@@ -36,65 +37,26 @@ def duration(seconds: float | None) -> str:
     return f"{whole / 86400:.1f} days"
 
 
-class SweepProgress:
-    """Runs done of all, runs an hour, time left, failures."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._said = time.monotonic()
-        self._bar: Progress | None = None
-        if console.is_terminal:
-            self._bar = Progress(
-                SpinnerColumn(),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}"),
-                console=console,
-            )
-            self._task = self._bar.add_task("reading data …", total=None)
-
-    def update(self, tally: Tally) -> None:
-        text = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
-        if tally.diverged:
-            text += f" · {tally.diverged} diverged"
-        if tally.failed:
-            text += f" · [red]{tally.failed} failed[/]"
-        if self._bar is not None:
-            self._bar.update(
-                self._task, completed=tally.finished, total=tally.total, description=text
-            )
-        elif time.monotonic() - self._said > _EVERY:
-            self._said = time.monotonic()
-            self._console.print(f"{tally.finished}/{tally.total} · {text}", highlight=False)
-
-    def __enter__(self) -> SweepProgress:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
 @contextmanager
-def check_progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for ``tstar check``: called with what is done, of how many, and what is next."""
-    with (
-        quiet(),
-        Progress(
-            SpinnerColumn(),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        ) as bar,
-    ):
-        task = bar.add_task("", total=None)
+def progress(console: Console, first: str = "") -> Iterator[Callable[[int, int, str], None]]:
+    """Called with what is done, of how many, and what is next: a bar, or a line every half a minute."""
+    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    terminal, said = console.is_terminal, time.monotonic()
+    with quiet(), Progress(*columns, console=console, disable=not terminal, transient=True) as bar:
+        task = bar.add_task(first, total=None)
 
         def update(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=what)
+            nonlocal said
+            bar.update(task, completed=done, total=total, description=escape(what))
+            if not terminal and time.monotonic() - said > _EVERY:
+                said = time.monotonic()
+                console.print(f"{done}/{total} · {what}", highlight=False, markup=False)
 
         yield update
+
+
+def state_of(tally: Tally) -> str:
+    """Runs an hour, time left, failures of a sweep under way."""
+    text = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
+    text += f" · {tally.diverged} diverged" if tally.diverged else ""
+    return text + (f" · {tally.failed} failed" if tally.failed else "")

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
-from tstar.cli.printing import tell
-from tstar.cli.progress import check_progress
+from tstar.cli.printing import tell, tell_json, wide_console
+from tstar.cli.progress import progress
 from tstar.errors import TstarError, require, unknown
 
-if TYPE_CHECKING:
-    from tstar.report.records import Records
-
-QUIET = 15.0  # seconds between lines of progress where there is no terminal
 Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
     str | None,
@@ -67,7 +59,7 @@ def report(
     from tstar.report import write_report
     from tstar.report.tables.markup import to_rich
 
-    with _progress(Console(stderr=True)) as step:
+    with progress(Console(stderr=True)) as step:
         made = write_report(
             runs,
             output,
@@ -83,13 +75,10 @@ def report(
             progress=step,
         )
     if as_json:
-        typer.echo(json.dumps(made.to_dict(), indent=2, ensure_ascii=False))
+        tell_json(made.to_dict())
         return
-    out = Console()
-    if tables:
-        for table in made.tables:
-            # As wide as the table where the output goes to a file.
-            (out if out.is_terminal else Console(width=400)).print(to_rich(table))
+    for table in made.tables if tables else ():
+        wide_console().print(to_rich(table))
     if made.headline is not None:
         tell(made.headline.sentence)
     for reason in made.missing:
@@ -124,6 +113,7 @@ def figure(
     _require()
     from tstar.report.catalogue import FIGURES, get_figure
     from tstar.report.plain import plain_data
+    from tstar.report.records import load
     from tstar.report.style import save
 
     if name is None:
@@ -135,32 +125,25 @@ def figure(
             f"The figure {name!r} is made from runs; give a store: tstar figure {name} runs.db. Without runs: "
             f"{', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
         )
-    data = plot.data(_records(runs, metric, variant, coefficients, where, study))
+    records = None
+    if runs is not None:
+        records = load(
+            runs,
+            metric=metric,
+            variant=variant,
+            coefficients=coefficients,
+            where=where,
+            study=study,
+        )
+    data = plot.data(records)
     if as_json:
-        typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False))
+        tell_json(plain_data(data))
         return
     target = output or Path(f"{name}.svg")
     for number, part in enumerate(plot.parts(data), 1):
         path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")
         save(plot.draw(part), path)
         typer.echo(str(path))
-
-
-def _records(
-    runs: Path | None,
-    metric: str,
-    variant: str | None,
-    coefficients: Path | None,
-    where: str | None,
-    study: str | None,
-) -> Records | None:
-    if runs is None:
-        return None
-    from tstar.report.records import load
-
-    return load(
-        runs, metric=metric, variant=variant, coefficients=coefficients, where=where, study=study
-    )
 
 
 def _list(as_json: bool) -> None:
@@ -173,7 +156,7 @@ def _list(as_json: bool) -> None:
             {"name": p.name, "title": p.title, "reading": p.reading, "needs_runs": p.needs_runs}
             for p in FIGURES.values()
         ]
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        tell_json(content)
         return
     shown = Table(show_header=False, box=None, pad_edge=False)
     for plot in FIGURES.values():
@@ -191,22 +174,6 @@ def _formats(text: str) -> list[str]:
         if kind not in FORMATS:
             raise unknown("format of a figure", kind, FORMATS)
     return found
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on a terminal; elsewhere a plain line now and then, and none from a quick report."""
-    with check_progress(console) as update:
-        said = time.monotonic()
-
-        def step(done: int, total: int, what: str) -> None:
-            nonlocal said
-            update(done, total, what)
-            if not console.is_terminal and time.monotonic() - said > QUIET:
-                said = time.monotonic()
-                console.print(f"{done}/{total} · {what}", highlight=False, markup=False)
-
-        yield step
 
 
 def _require() -> None:

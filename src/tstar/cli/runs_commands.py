@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
-from tstar.cli.printing import tell
+from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import duration
 from tstar.sweep.columns import COLUMNS
 from tstar.text import printable
@@ -62,7 +61,7 @@ def list_runs(
         found = file.rows({} if status is None else {"status": status})
         rows = [row for row in found if chosen(row)]
     if as_json:
-        typer.echo(json.dumps([opened(row) for row in rows[:limit]], indent=2))
+        tell_json([opened(row) for row in rows[:limit]])
         return
     console = Console()
     cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _SHOWN}
@@ -131,7 +130,7 @@ def show_run(
     with Store(store) as file:
         row = opened(file.find(key))
     if as_json:
-        typer.echo(json.dumps(row, indent=2))
+        tell_json(row)
         return
     console = Console(highlight=False)
     for name, value in row.items():

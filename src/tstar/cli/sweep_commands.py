@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot
+from tstar.cli.printing import tell_json
+from tstar.cli.progress import duration, progress, state_of
 from tstar.errors import TstarError
 from tstar.text import printable
 
@@ -61,7 +61,7 @@ def sweep(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do every run of a study that the store does not have yet; stop and go on at any time.
+    """Do every run of a study that the store does not have yet; stop and resume at any time.
 
     Example: tstar sweep studies/small/smoke.toml --store runs.db --workers 2
     """
@@ -74,8 +74,6 @@ def sweep(
     if dry_run:
         _dry_run(load_study(study), store, root, workers, device, as_json)
         return
-    from tstar.cli.progress import SweepProgress
-
     share = None if part is None else _part(part)
     writers = [writer(*text.partition(":")[::2]) for text in log or []]
 
@@ -83,7 +81,7 @@ def sweep(
         for write in writers:
             write(row)
 
-    with only_json(as_json), quiet(), SweepProgress(console) as progress:
+    with only_json(as_json), progress(console, "reading data …") as update:
         try:
             tally = run(
                 study,
@@ -95,7 +93,7 @@ def sweep(
                 device=device,
                 gpus_per_run=gpus_per_run,
                 checkpoint=checkpoint,
-                update=progress.update,
+                update=lambda tally: update(tally.finished, tally.total, state_of(tally)),
                 on_run=on_run,
                 say=lambda text: console.print(text, markup=False),
                 max_runs=max_runs,
@@ -107,7 +105,7 @@ def sweep(
             raise typer.Exit(130) from None
     if as_json:
         names = ("total", "before", "done", "diverged", "failed", "theirs", "retried")
-        typer.echo(json.dumps({name: getattr(tally, name) for name in names}, indent=2))
+        tell_json({name: getattr(tally, name) for name in names})
     else:
         _summary(console, tally, store)
     if tally.failed:
@@ -149,7 +147,6 @@ def _dry_run(
     study: Study, store: Path, root: str | None, workers: int | None, device: str, as_json: bool
 ) -> None:
     """The number of runs, what is done, and what the rest will cost; any part that fails is an error."""
-    from tstar.cli.progress import duration
     from tstar.sweep.engine import LocalEngine
     from tstar.sweep.estimate import estimate
     from tstar.sweep.plan import make_plan
@@ -165,7 +162,7 @@ def _dry_run(
     except TstarError as error:
         facts = {"study": study.name, "runs": len(study), "problem": str(error)}
         if as_json:
-            typer.echo(json.dumps(facts, indent=2))
+            tell_json(facts)
             raise typer.Exit(1) from error
         console.print(f"{printable(study.name)}: {len(study)} runs", markup=False)
         raise
@@ -180,7 +177,7 @@ def _dry_run(
         "wall_seconds": None if cost is None else round(cost.seconds / slots, 1),
     }
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        tell_json(facts)
         return
     console.print(f"{printable(study.name)}: {facts['runs']} runs", markup=False)
     for state, count in sorted(counts.items()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson
+from tstar.cli.printing import tell_json
 
 
 def _training(
@@ -123,6 +123,6 @@ def recommend(
 
 def _show(advice: Any, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(advice.to_dict(), indent=2))
+        tell_json(advice.to_dict())
     else:
         Console().print(advice, highlight=False)
