@@ -78,7 +78,7 @@ def test_a_single_file_and_names_as_labels(tmp_path: Path) -> None:
         ("", "its first line has none"),
         ("label,text\n", "has none below its first line"),
         ("label,text\n0,a\n2,b\n", "0…1 without gaps, but run from 0 to 2"),
-        ("label,text\n0,a\n1\n", "line 3 has not"),
+        ("label,text\n0,a\n1\n", "line 3 does not"),
         ("label,label_name,text\n0,x,a\n0,y,b\n1,z,c\n", "called both 'x' and 'y'"),
         ("label,text\n0,a\n0,b\n", "Test labels of toy must occur"),
         ('label,text\n0,"never closed\n', "CSV file in UTF-8"),

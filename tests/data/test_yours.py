@@ -48,5 +48,5 @@ def test_what_is_no_data_set_is_said():
     with pytest.raises(TstarError, match="must give x_train, y_train, x_test and y_test"):
         from_arrays("mine", (1, 2, 3))
     vectors, images = np.zeros((6, 4), np.float32), np.zeros((6, 4, 4, 3), np.uint8)
-    with pytest.raises(TstarError, match="of one kind, got vector and image"):
+    with pytest.raises(TstarError, match="of one kind, but got vector and image"):
         from_arrays("mine", (vectors, Y, images, Y))

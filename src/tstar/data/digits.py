@@ -7,7 +7,7 @@ import torch
 
 from tstar.data.dataset import DataSet
 from tstar.data.resize import area_resize
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.splits import test_rows
 from tstar.errors import require
 
 
@@ -19,7 +19,7 @@ def read_digits(size: int | None) -> DataSet:
     if size is not None:
         x = area_resize(x, size)
     y = torch.from_numpy(bunch.target.astype(np.int64))
-    train, test = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
+    train, test = test_rows(y)
     return DataSet(
         "digits", "image", x[train], y[train], x[test], y[test], tuple(map(str, range(10)))
     )

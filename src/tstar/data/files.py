@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,8 @@ from torch import Tensor
 from tstar.data.dataset import DataSet
 from tstar.data.limits import check_unpacked, parsing
 from tstar.data.resize import area_resize
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
-from tstar.data.validation import Domain
+from tstar.data.splits import test_rows
+from tstar.data.validation import BY_DIMENSIONS, Domain
 from tstar.errors import TstarError
 
 _PAIRS = [("x_train", "y_train"), ("x", "y"), ("X", "y"), ("data", "labels"), ("images", "labels")]
@@ -65,19 +66,15 @@ def read_npz(path: Path, size: int | None) -> DataSet:
     becomes one.
     """
     stored = read_arrays(path)
-    x_train, domain = samples(stored.x, f"x_train of {path.name}")
     if stored.test is None:
+        x, domain = samples(stored.x, f"x_train of {path.name}")
         y, _, classes = labels(stored.y, stored.y, stored.names, path.name)
-        if len(y) != len(x_train):
-            raise TstarError(f"{path} has {len(x_train)} samples and {len(y)} labels.")
-        rest, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
-        x_train, y_train, x_test, y_test = x_train[rest], y[rest], x_train[drawn], y[drawn]
+        if len(y) != len(x):
+            raise TstarError(f"{path} has {len(x)} samples and {len(y)} labels.")
+        rest, drawn = test_rows(y)
+        x_train, y_train, x_test, y_test = x[rest], y[rest], x[drawn], y[drawn]
     else:
-        x_test, test_domain = samples(stored.test[0], f"x_test of {path.name}")
-        if domain != test_domain:
-            raise TstarError(
-                f"x_train and x_test of {path.name} must be of one kind, but got {domain} and {test_domain}."
-            )
+        (x_train, x_test), domain = both_samples(stored.x, stored.test[0], path.name)
         y_train, y_test, classes = labels(stored.y, stored.test[1], stored.names, path.name)
     if domain == "vector" and stored.domain == "text":
         domain = "text"
@@ -101,8 +98,23 @@ def write_npz(data: DataSet, path: Path) -> None:
     )
 
 
-def samples(x: np.ndarray, what: str) -> tuple[Tensor, Domain]:
-    """The samples as a tensor of their domain's dtype and order of dimensions."""
+def both_samples(train: Any, test: Any, name: str) -> tuple[tuple[Tensor, Tensor], Domain]:
+    """The samples of the two parts, which must be of one kind."""
+    x, domain = samples(train, f"x_train of {name}")
+    x_test, other = samples(test, f"x_test of {name}")
+    if domain != other:
+        raise TstarError(
+            f"x_train and x_test of {name} must be of one kind, but got {domain} and {other}."
+        )
+    return (x, x_test), domain
+
+
+def samples(x: Any, what: str) -> tuple[Tensor, Domain]:
+    """The samples as a tensor of their domain's dtype and order of dimensions, which a tensor has already."""
+    if isinstance(x, Tensor) and x.ndim in BY_DIMENSIONS:
+        x = x.detach().cpu().contiguous()
+        return (x if x.dtype == torch.uint8 and x.ndim == 4 else x.float()), BY_DIMENSIONS[x.ndim]
+    x = np.asarray(x)
     if x.dtype == np.uint8 and x.ndim in (3, 4):
         if x.ndim == 3:
             x = x[..., None]

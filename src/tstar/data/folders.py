@@ -12,7 +12,7 @@ import torch
 from tstar.data.dataset import DataSet
 from tstar.data.images import Images, fit_in_memory
 from tstar.data.limits import open_image
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.splits import test_rows
 from tstar.errors import TstarError
 
 EXTENSIONS = frozenset(
@@ -87,8 +87,7 @@ def from_files(
 ) -> DataSet:
     """A data set from (file, label) pairs; without ``test``, a seeded, stratified fifth is the test part."""
     if test is None:
-        y = torch.tensor([label for _, label in train], dtype=torch.int64)
-        rest, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
+        rest, drawn = test_rows(torch.tensor([label for _, label in train]))
         train, test = [train[i] for i in rest.tolist()], [train[i] for i in drawn.tolist()]
     # What stands for a tensor is called one.
     images: Any = [Images((path for path, _ in part), size, name) for part in (train, test)]

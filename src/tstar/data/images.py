@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, get_worker_info
 
 from tstar.data.limits import number_from, open_image
 from tstar.data.pixels import from_pil
@@ -31,6 +32,7 @@ class Images:
     """
 
     dtype = torch.uint8
+    device = torch.device("cpu")
     ndim = 4
 
     def __init__(
@@ -77,8 +79,6 @@ class Images:
 
     def batches(self, rows: Sequence[Tensor | slice]) -> Iterator[Tensor]:
         """``self[r] for r in rows``, decoded ahead by worker processes."""
-        from torch.utils.data import DataLoader
-
         data: Any = _Batches(self)
         loader: Any = DataLoader(
             data,
@@ -136,7 +136,8 @@ def stacked(read: Callable[[int], Tensor], rows: Sequence[int], shape: Sequence[
         result[place] = read(rows[place])
 
     # Decoding releases Python's lock. Each thread writes to its own place, so order cannot matter.
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+    threads = 1 if get_worker_info() else min(8, os.cpu_count() or 1)  # loaders are many already
+    with ThreadPoolExecutor(threads) as pool:
         # In parts: bounds the number of waiting tasks, and how much is read after an error.
         for start in range(0, len(rows), _TOGETHER):
             list(pool.map(fill, range(start, min(len(rows), start + _TOGETHER))))

@@ -30,6 +30,11 @@ def split(dataset: DataSet | Tensor, val_fraction: float, seed: int) -> tuple[Te
     return stratified(labels, round(len(labels) * share("val_fraction", val_fraction)), seed)
 
 
+def test_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Indices of the training and of the test samples of data without an official test part."""
+    return stratified(labels, round(len(labels) * TEST_FRACTION), TEST_SEED)
+
+
 def stratified(
     labels: Tensor, count: int, seed: int, *, keep: int = 1, least: int = 0
 ) -> tuple[Tensor, Tensor]:

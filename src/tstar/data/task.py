@@ -16,13 +16,12 @@ from tstar.data.door import Source, open_data
 from tstar.data.images import streamed
 from tstar.data.loading import load
 from tstar.data.pixels import channels_first, from_pil, is_pil
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.splits import test_rows
 from tstar.data.streams import elsewhere
-from tstar.data.validation import Domain
+from tstar.data.validation import BY_DIMENSIONS, Domain
 from tstar.errors import TstarError
 
 _MOST = 20_000  # samples read from a data set: enough for a short look
-_DOMAINS: dict[int, Domain] = {2: "vector", 3: "signal", 4: "image"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ def as_task(data: Any) -> Task:
     x_train, labels = _read(source)
     if source.test is None:
         classes, y = np.unique(labels, return_inverse=True)
-        rest, drawn = stratified(torch.from_numpy(y), round(len(y) * TEST_FRACTION), TEST_SEED)
+        rest, drawn = test_rows(torch.from_numpy(y))
         x_train, x_test = x_train[rest], x_train[drawn]
         y_train, y_test = y[rest], y[drawn]
     else:
@@ -71,7 +70,7 @@ def as_task(data: Any) -> Task:
         domain = "tokens"
         x_train, x_test = x_train.long(), x_test.long()
     else:
-        domain = _DOMAINS[x_train.ndim]
+        domain = BY_DIMENSIONS[x_train.ndim]
         if not raw:
             x_train, x_test = x_train.float(), x_test.float()
     y_both = (torch.from_numpy(np.asarray(y, dtype=np.int64)) for y in (y_train, y_test))
@@ -103,7 +102,7 @@ def _read(source: Source) -> tuple[Tensor, np.ndarray]:
                 f"All samples must have one shape, got {len(shapes)} of them; add a resizing transform."
             )
         x, y = np.stack([sample for sample, _ in found]), np.array([label for _, label in found])
-    if x.ndim not in _DOMAINS:
+    if x.ndim not in BY_DIMENSIONS:
         raise TstarError(f"Samples must be N×C×H×W, N×C×L or N×D, got shape {x.shape}.")
     if y.ndim != 1 or y.dtype.kind == "O":
         raise TstarError(f"Labels must be one number or text per sample, got {y.dtype} {y.shape}.")

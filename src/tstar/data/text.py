@@ -10,7 +10,7 @@ import torch
 
 from tstar.data.dataset import DataSet
 from tstar.data.limits import VARIABLE, most_bytes, parsing
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.splits import test_rows
 from tstar.errors import TstarError, require
 
 DIMENSIONS = 2048
@@ -48,7 +48,7 @@ def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> Dat
     if len(rows) == 1:
         texts, given = rows[0]
         y = np.unique(np.array([label for label, _ in given]), return_inverse=True)[1]
-        rest, drawn = stratified(torch.from_numpy(y), round(len(y) * TEST_FRACTION), TEST_SEED)
+        rest, drawn = test_rows(torch.from_numpy(y))
         rows = [
             ([texts[i] for i in p.tolist()], [given[i] for i in p.tolist()]) for p in (rest, drawn)
         ]

@@ -21,6 +21,8 @@ DOMAINS: dict[str, tuple[str, int, torch.dtype]] = {
     "tokens": ("N×L", 2, torch.int64),
     "vector": ("N×D", 2, torch.float32),
 }
+# What samples of so many dimensions are, if they do not say.
+BY_DIMENSIONS: dict[int, Domain] = {2: "vector", 3: "signal", 4: "image"}
 
 
 def check(data: DataSet) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from tstar.data.dataset import DataSet
 from tstar.data.images import stack
 from tstar.data.resize import area_resize
-from tstar.data.splits import TEST_FRACTION, TEST_SEED, stratified
+from tstar.data.splits import test_rows
 from tstar.errors import TstarError, require
 
 Part = tuple[Tensor, Tensor]
@@ -81,7 +81,7 @@ def _read(
     if test:
         x_test, y_test = read(parts[1], size)
     else:
-        kept, drawn = stratified(y, round(len(y) * TEST_FRACTION), TEST_SEED)
+        kept, drawn = test_rows(y)
         x, y, x_test, y_test = x[kept], y[kept], x[drawn], y[drawn]
     return DataSet(name, "image", x, y, x_test, y_test, _class_names(sets[0], int(y.max()) + 1))
 

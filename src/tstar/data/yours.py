@@ -6,16 +6,11 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from tstar import own
 from tstar.data.dataset import DataSet
-from tstar.data.files import labels, samples
-from tstar.data.validation import Domain
+from tstar.data.files import both_samples, labels
 from tstar.errors import TstarError
-
-_DOMAINS: dict[int, Domain] = {2: "vector", 3: "signal", 4: "image"}
 
 
 def from_function(reference: str, root: str | PathLike[str], size: int | None) -> DataSet:
@@ -39,18 +34,6 @@ def from_arrays(name: str, value: Any) -> DataSet:
             f"{type(value).__name__}."
         )
     with own.explained(name):
-        x, domain = _samples(value[0], f"x_train of {name}")
-        x_test, test_domain = _samples(value[2], f"x_test of {name}")
-        if domain != test_domain:
-            raise TstarError(
-                f"x_train and x_test of {name} must be of one kind, got {domain} and {test_domain}."
-            )
+        (x, x_test), domain = both_samples(value[0], value[2], name)
         y, y_test, classes = labels(np.asarray(value[1]), np.asarray(value[3]), None, name)
         return DataSet(name, domain, x, y, x_test, y_test, classes)
-
-
-def _samples(x: Any, what: str) -> tuple[Tensor, Domain]:
-    if isinstance(x, Tensor) and x.ndim in _DOMAINS:
-        x = x.detach().cpu().contiguous()
-        return (x if x.dtype == torch.uint8 and x.ndim == 4 else x.float()), _DOMAINS[x.ndim]
-    return samples(np.asarray(x), what)

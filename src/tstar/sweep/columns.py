@@ -6,71 +6,23 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tstar.sweep.spec import LATER, SCENARIOS
+from tstar.sweep.spec import KINDS, LATER, SCENARIOS
 
 FINAL = ("done", "diverged")
 STATUSES = ("running", *FINAL, "failed")
 
+_SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 COLUMNS: dict[str, str] = {
     "key": "TEXT PRIMARY KEY",
     "status": "TEXT NOT NULL CHECK (status IN ('running', 'done', 'diverged', 'failed'))",
     "attempts": "INTEGER NOT NULL",
-    # What was run. num_features, norm, temperature, epochs and steps are those of the model as it
+    # What was run: a column for each field of a run. num_features, norm, temperature, epochs and steps are those of the model as it
     # was really trained; what the study asked for is in `spec`.
-    "dataset": "TEXT",
+    **{name: _SQL[kind] for name, kind in KINDS.items()},
     "domain": "TEXT",
-    "size": "INTEGER",
     "num_train": "INTEGER",
     "num_classes": "INTEGER",
-    "csg": "REAL",
-    "data_checksum": "TEXT",
-    "model": "TEXT",
-    "num_features": "INTEGER",
-    "method": "TEXT",
-    "options": "TEXT",
-    "norm": "TEXT",
-    "temperature": "REAL",
-    "role": "TEXT",
     "teacher": "TEXT",
-    "teacher_features": "INTEGER",
-    "scenario": "TEXT",
-    "weights": "TEXT",
-    "backbone": "TEXT",
-    "trunk_features": "INTEGER",
-    "depth": "INTEGER",
-    "classes": "INTEGER",
-    "train_samples": "INTEGER",
-    "label_noise": "REAL",
-    "data_seed": "INTEGER",
-    "source": "TEXT",
-    "optimizer": "TEXT",
-    "lr": "REAL",
-    "momentum": "REAL",
-    "nesterov": "INTEGER",
-    "beta1": "REAL",
-    "beta2": "REAL",
-    "weight_decay": "REAL",
-    "clip_norm": "REAL",
-    "schedule": "TEXT",
-    "warmup": "REAL",
-    "loss": "TEXT",
-    "mixup": "REAL",
-    "dropout": "REAL",
-    "ema": "REAL",
-    "metric": "TEXT",
-    "epochs": "INTEGER",
-    "steps": "INTEGER",
-    "batch_size": "INTEGER",
-    "label_smoothing": "REAL",
-    "val_fraction": "REAL",
-    "augment": "INTEGER",
-    "padding": "INTEGER",
-    "flip": "INTEGER",
-    "rotation": "REAL",
-    "test_curve": "INTEGER",
-    "amp": "INTEGER",
-    "compile": "INTEGER",
-    "seed": "INTEGER",
     "spec": "TEXT",
     # The studies that ask for it: JSON, name → hash.
     "studies": "TEXT",

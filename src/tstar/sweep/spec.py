@@ -211,3 +211,11 @@ class Spec:
         width = "" if self.num_features is None else f" M={self.num_features}"
         how = f"T={self.temperature:g} norm={self.norm}" if self.method == "fixed" else self.method
         return f"{self.dataset} {self.model}{width} {how} lr={self.config.lr:g} seed={self.seed}"
+
+
+# Every field of a run, flat, with the type that it has where it is given: "str", "int", "float" or "bool".
+KINDS = {
+    item.name: str(item.type).partition(" ")[0]
+    for item in (*fields(Spec), *fields(Config))
+    if item.name not in ("config", "device")
+}

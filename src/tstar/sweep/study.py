@@ -39,7 +39,7 @@ from typing import Any
 
 from tstar import numbers, own
 from tstar.errors import TstarError, unknown
-from tstar.sweep.spec import CONFIG_FIELDS, OWN, Places, Spec, check_below_root, is_absolute
+from tstar.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Places, Spec, check_below_root, is_absolute
 from tstar.training.config import Config
 
 SPEC_FIELDS = tuple(
@@ -49,11 +49,6 @@ SPEC_FIELDS = tuple(
 )
 _FIELDS = (*SPEC_FIELDS, *CONFIG_FIELDS)
 _TOP = ("name", "about", "csg", "training", "grid", "options")
-_WHOLE = (
-    *("seed", "size", "num_features", "teacher_features", "trunk_features", "depth"),
-    *("classes", "train_samples", "data_seed"),
-)
-_NUMBERS = ("temperature", "label_noise", "csg")
 _MOST_RUNS = 1_000_000
 _MOST = 2**31  # of whole numbers, seeds among them
 
@@ -249,10 +244,10 @@ def _check(field: str, value: object) -> None:
     """Raise what is wrong with one value of a field, if anything."""
     if field in CONFIG_FIELDS:
         Config(**{field: value})  # type: ignore[arg-type]
-    elif field in _WHOLE:
+    elif KINDS[field] == "int":
         least = 0 if field in ("seed", "data_seed") else 1
         numbers.whole(field, value, least=least, most=_MOST - 1)
-    elif field in _NUMBERS:
+    elif KINDS[field] == "float":
         numbers.number(field, value)
     elif not isinstance(value, str):
         raise TstarError(f"{field} must be a string, got {value!r}.")
