@@ -227,7 +227,7 @@ def recommend(
         num_classes=K,
         csg=None if csg is None else float(csg),
         explanation=result,
-        notices=by_gravity(*extra, *result.notices),
+        notices=by_gravity(*extra, *(n for n in result.notices if n.code != "higher-rate")),
         norm=None if follows or leave else norm,
         lr_factor=factor,
         leave=leave,

@@ -61,8 +61,15 @@ def test_temperature_and_recommend_give_one_answer():
             *words,
         )
         said, advice = json.loads(done.stdout), package.recommend(net, csg=25.5, **extra)
-        for name in ("temperature", "variant", "verdict", "reason"):
+        if advice.lr_factor != 1:  # the same law, at the rate that the recipe has
+            assert "higher-rate" in {notice["code"] for notice in said["notices"]}
+            said = package.explain(512, 100, 25.5, **{**extra, "lr": advice.lr_factor * extra["lr"]})
+            said = said.to_dict()
+        elif advice.leave:
+            continue
+        for name in ("temperature", "variant", "reason"):
             assert said[name] == advice.to_dict()[name], (extra, name)
+        assert advice.to_dict()["verdict"].startswith(said["verdict"].rstrip(".")), extra
 
 
 def test_an_error_is_one_line_and_debug_shows_the_traceback():
@@ -92,10 +99,10 @@ def test_recommend_measures_csg_only_where_the_formula_uses_it(run, monkeypatch)
     measured = json.loads(run(*words, "--scenario", "finetune").stdout)
     assert (measured["num_classes"], measured["csg"]) == (10, pytest.approx(0.11, abs=0.05))
     monkeypatch.setattr("tstar.difficulty.csg", None)
-    told = ("--optimizer", "sgd", "--lr", "0.1", "--epochs", "3", "--batch-size", "32")
-    advice = json.loads(run(*words, *told).stdout)
+    told = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32")
+    advice = json.loads(run(*words, *told, "--epochs", "3").stdout)
     assert advice["csg"] is None
-    steps = json.loads(run(*words, *told[:4], "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
+    steps = json.loads(run(*words, *told, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
     assert advice["temperature"] == steps["temperature"]
 
 
@@ -111,8 +118,8 @@ def test_recommend_at_the_prompt(run):
     import tstar as package
 
     words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
-    plan = ["--optimizer", "sgd", "--lr", "0.01", "--steps", "930"]
+    plan = ["--optimizer", "sgd", "--lr", "0.1", "--steps", "930"]
     advice = json.loads(run(*words, *plan).stdout)
-    expected = package.temperature(64, 10, optimizer="sgd", lr=0.01, steps=930)
-    assert advice["temperature"] == pytest.approx(expected) != package.temperature(64, 10)
-    assert "budget" in {notice["code"] for notice in advice["notices"]}
+    how = {"optimizer": "sgd", "lr": 0.1 * advice["lr_factor"], "steps": 930}
+    assert advice["temperature"] == pytest.approx(package.temperature(64, 10, **how))
+    assert "most similar trainings" in advice["expectation"]

@@ -9,12 +9,19 @@ from tstar.training import Config
 
 
 def test_it_trains_at_what_recommend_says():
-    config = Config(optimizer="sgd", lr=0.05, steps=40, batch_size=64)
+    config = Config(optimizer="sgd", lr=0.05, steps=400, batch_size=64)
     recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
-    told = {"optimizer": "sgd", "lr": 0.05, "momentum": 0.9, "steps": 40, "batch_size": 64}
+    told = {"optimizer": "sgd", "lr": 0.05, "momentum": 0.9, "steps": 400, "batch_size": 64}
     advice = tstar.recommend(Net(), **told, weight_decay=5e-4, scenario="scratch")
+    assert not advice.leave
     assert float(recipe.model.head.temperature) == pytest.approx(float(advice), rel=1e-6)
-    assert recipe.on_epoch is None  # the advice leaves the learning rate as it is
+    assert recipe.on_epoch(1, 10) == advice.lr_factor == 3
+
+
+def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
+    config = Config(optimizer="sgd", lr=1e-7, steps=3, batch_size=2)  # like nothing that was measured
+    recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
+    assert not hasattr(recipe.model.head, "temperature")
 
 
 def test_without_a_training_it_takes_the_papers_formula():

@@ -146,7 +146,7 @@ function explainAware(known, facts, training) {
   else if (value > temperature) limit += `; ${general(temperature)} is the highest that is advised`;
   const paper = !sgd && value >= bound;
   const flags = [...flagsOf(paper ? known.sets.cn : set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
-  return { ...plain, bound, temperature, limit, decides: !sgd && value < bound, flags };
+  return { ...plain, bound, temperature, limit, wanted: value, decides: !sgd && value < bound, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -201,6 +201,11 @@ function noticesFor(known, facts, training, result) {
     }
     if (result.decides) say("budget", { bound: general(result.bound, 3) });
     if (batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
+    if (family === "sgd" && known.faster !== 1) {
+      const { minimum, maximum } = known.aware.budget;
+      const T = Math.min(Math.max(result.wanted * Math.sqrt(known.faster), minimum), maximum);
+      say("higher-rate", { factor: general(known.faster), lr: general(known.faster * lr), T: general(T, 3) });
+    }
   } else if (["scale-free", "other"].includes(family)) {
     say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });
   } else {

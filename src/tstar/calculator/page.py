@@ -15,7 +15,7 @@ from typing import Any
 
 from tstar._version import __version__
 from tstar.errors import TstarError
-from tstar.formula import cautions
+from tstar.formula import cautions, similar
 from tstar.formula.choice import REASONS, csg_range, evidence
 from tstar.formula.coefficients import published, training_aware
 from tstar.formula.law import BATCH
@@ -57,6 +57,7 @@ def facts() -> dict[str, Any]:
             )
         },
         "batch": BATCH,
+        "faster": similar.RATES.get(similar.choice("sgd")["recipe"], 1.0),
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],

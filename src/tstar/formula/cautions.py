@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from tstar.formula import law
+from tstar.formula import law, similar
 from tstar.formula.coefficients import published
 from tstar.formula.training import Training
 
@@ -113,6 +113,11 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "Batches of one sample have no variance: the inserted BatchNorm then never learns its statistics. Use larger "
         "batches, or temper(..., norm='layer').",
     ),
+    "higher-rate": (
+        "note",
+        "With SGD, {factor} times the rate (lr = {lr}) at T = {T} gained more than T at the plain model's rate; "
+        "tstar.recommend decides for your model.",
+    ),
     "no-batch-size": (
         "note",
         "T is for batches of {size}; pass batch_size for a T that fits yours.",
@@ -198,9 +203,15 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
         yield _say(key, computed=f"{result.computed:.3g}")
     budget = result.coefficients.budget
-    if budget is not None and law.sets_temperature(budget, result.training):
+    if budget is not None and result.limit and law.sets_temperature(budget, result.training):
         if result.training.batch_size is None:
             yield _say("no-batch-size", size=law.BATCH)
+        chosen = similar.choice(result.training.family)["recipe"]
+        factor = similar.RATES.get(chosen, 1.0)
+        if factor != 1 and chosen not in similar.PLAIN and result.training.lr is not None:
+            T = budget.clip(result.limit.value * factor**0.5)
+            lr = f"{factor * result.training.lr:g}"
+            yield _say("higher-rate", factor=f"{factor:g}", lr=lr, T=f"{T:.3g}")
     elif result.limit is not None and result.limit.decides:
         yield _say("budget", bound=f"{result.bound:.3g}")
 

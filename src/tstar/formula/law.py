@@ -57,6 +57,10 @@ class Budget:
             positive("maximum of a budget", self.maximum)
         object.__setattr__(self, "fitted", _ranges(self.fitted))
 
+    def clip(self, T: float) -> float:
+        """T within what was tried."""
+        return min(max(T, self.minimum), self.maximum)
+
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON types."""
         names = _NUMBERS if self.power is None else (*_NUMBERS, *_LATER)
@@ -122,5 +126,5 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
 def within(b: Budget, limit: float, T: float, training: Training) -> float:
     """The law's T, or the lower of T* and a bound; but nothing that was not tried."""
     if sets_temperature(b, training):
-        return min(max(limit, b.minimum), b.maximum)
+        return b.clip(limit)
     return max(min(T, limit), min(T, b.minimum))
