@@ -2,6 +2,7 @@
 
     tstar sweep studies/atlas.toml --store atlas.db --workers 2 --data-root FOLDER
     python -m research.atlas export atlas.db      # → src/tstar/evidence/atlas.parquet
+    python -m research.atlas second               # results/atlas2/store.parquet → src/tstar/evidence/atlas2.parquet
     python -m research.atlas tables               # → results/atlas/*.csv and figures
     python -m research.pages                      # the tables of the written results
 
@@ -26,7 +27,7 @@ from tstar.curves.resampling import clusters
 from tstar.errors import TstarError
 from tstar.evidence import RULES, atlas, cases, compare, noise, scores
 from tstar.evidence.regret import Rule
-from tstar.evidence.stored import COLUMNS, FILE
+from tstar.evidence.stored import COLUMNS, FILE, SECOND
 from tstar.fitting import per_environment
 from tstar.report.style import save
 
@@ -43,16 +44,18 @@ def grid(condition: Condition, norm: str = "batch") -> Curve:
     return curve.matched()
 
 
-def export(stores: list[Path]) -> None:
+def export(stores: list[Path], packaged: Path = PACKAGED) -> None:
     """The finished runs of the stores, with the columns of an analysis, in a fixed order."""
     from tstar.sweep.transfer import load_runs
 
     frame = pd.concat([load_runs(store) for store in stores], ignore_index=True)
     frame = frame[frame["status"].isin(("done", "diverged"))].drop_duplicates("key")
     order = ["scenario", "dataset", "model", "num_features", "norm", "method", "optimizer", "lr"]
-    frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"])[list(COLUMNS)]
-    frame.to_parquet(PACKAGED, index=False, compression="zstd")
-    print(f"{len(frame)} runs → {PACKAGED.name}, {PACKAGED.stat().st_size / 1e6:.2f} MB")
+    frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"]).reindex(
+        columns=list(COLUMNS)
+    )
+    frame.to_parquet(packaged, index=False, compression="zstd")
+    print(f"{len(frame)} runs → {packaged.name}, {packaged.stat().st_size / 1e6:.2f} MB")
 
 
 def chosen(found: list[Condition], **facts: object) -> list[Condition]:
@@ -311,7 +314,7 @@ def figures(found: list[Condition], rules: pd.DataFrame) -> None:
 
 def tables() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    runs = atlas()
+    runs = atlas(1)
     found = cases(runs, "batch")
     made = rules_tables(found)
     made |= {
@@ -335,10 +338,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("export").add_argument("stores", nargs="+", type=Path)
+    commands.add_parser("second")
     commands.add_parser("tables")
     args = parser.parse_args()
     if args.command == "export":
         export(args.stores)
+    elif args.command == "second":
+        export([ROOT / "results" / "atlas2" / "store.parquet"], PACKAGED.with_name(SECOND))
     else:
         tables()
 

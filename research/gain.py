@@ -27,7 +27,7 @@ KINDS = {
 
 def gains() -> pd.DataFrame:
     """One row per condition with a plain twin and per rule: points over the plain model."""
-    runs = atlas()
+    runs = atlas(1)
     law = left_out_rule(
         LAWS[BUDGET], leave_one_out(LAWS[BUDGET], [*map(grid, cases(runs, "batch"))])
     )
@@ -62,7 +62,7 @@ def by_kind(table: pd.DataFrame) -> pd.DataFrame:
 
 def model_left_out() -> pd.DataFrame:
     """Regret to the best T of the grid, the law fitted without the network's family; and that of BN with T = 1."""
-    found = [grid(case) for case in cases(atlas(), "batch")]
+    found = [grid(case) for case in cases(atlas(1), "batch")]
     law, rows = LAWS[BUDGET], []
     for model in sorted({_family(case) for case in found}):
         mine = [case for case in found if _family(case) == model]

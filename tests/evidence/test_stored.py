@@ -1,6 +1,9 @@
 """The atlas that ships."""
 
+import pytest
+
 import tstar
+from tstar import TstarError
 from tstar.evidence import cases
 
 
@@ -17,8 +20,25 @@ def test_the_atlas_that_ships_has_what_an_analysis_needs():
     done = runs[runs["status"] == "done"]
     assert done["test_accuracy"].between(0, 1).all()
     assert done["val_accuracy"].between(0, 1).all()
-    found = cases(runs)
+    assert set(runs["atlas"]) == {1, 2}
+    first, second = tstar.atlas(1), tstar.atlas(2)
+    assert len(first) + len(second) == len(runs)
+    assert len(first) == 2049
+    found = cases(first)
     assert {"image", "signal", "text"} <= {case.facts["domain"] for case in found}
     assert all(
         case.curve().temperatures[0] <= 0.5 and case.curve().temperatures[-1] >= 8 for case in found
     )
+
+
+def test_the_second_atlas_is_the_committed_export():
+    import pandas as pd
+
+    store = pd.read_parquet("results/atlas2/store.parquet", columns=["key", "status"])
+    finished = store[store["status"].isin(("done", "diverged"))]
+    assert set(tstar.atlas(2)["key"]) == set(finished["key"])
+
+
+def test_there_are_two():
+    with pytest.raises(TstarError, match="atlases 1 and 2, got 3"):
+        tstar.atlas(3)

@@ -161,7 +161,7 @@ def test_c_is_that_of_the_first_atlas():
     from tstar.curves import judge
     from tstar.evidence import atlas, cases
 
-    runs = atlas()
+    runs = atlas(1)
     found = [c for c in cases(runs, "batch") if c.facts["optimizer"] == "sgd"]
 
     def loss(c):

@@ -17,7 +17,7 @@ def test_bn_at_one_is_the_paired_difference_of_the_raw_runs():
         & (table["dataset"] == "banking77")
         & (table["model"] == "mlp")
     ]
-    runs = atlas()
+    runs = atlas(1)
     runs = runs[(runs["dataset"] == "banking77") & (runs["model"] == "mlp") & (runs["temperature"] == 1)
                 & (runs["lr"] == 0.1) & (runs["steps"] == 800) & (runs["optimizer"] == "sgd")
                 & (runs["method"] == "fixed")]  # fmt: skip

@@ -17,7 +17,7 @@ Five rules hold everywhere:
 5. One condition, one vote.
 
 >>> from tstar import atlas
->>> first = conditions(atlas())[0]
+>>> first = conditions(atlas(1))[0]
 >>> curve = first.curve()  # norm="batch", backbone="as-is"
 >>> curve.best, round(curve.at(3.0), 3)  # the oracle's T; test accuracy at any T
 (4.0, 0.961)

@@ -1,39 +1,58 @@
-"""The atlas that ships with the package: one row per training run."""
+"""The two atlases that ship with the package: one row per training run."""
 
 from __future__ import annotations
 
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from tstar.errors import require
+from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FILE = "atlas.parquet"
+SECOND = "atlas2.parquet"
 # What an analysis needs; curves, claims and versions stay in the store that the atlas came from.
 COLUMNS = (
     *("dataset", "domain", "size", "num_train", "num_classes", "csg", "model", "num_features"),
     *("norm", "backbone", "method", "temperature", "optimizer", "lr", "momentum", "weight_decay"),
     *("schedule", "epochs", "steps", "batch_size", "label_smoothing", "val_fraction", "scenario"),
-    *("weights", "trunk_features", "depth", "classes", "train_samples", "label_noise", "data_seed"),
+    *(
+        "weights",
+        "trunk_features",
+        "depth",
+        "classes",
+        "train_samples",
+        "label_noise",
+        "data_seed",
+        "augment",
+    ),
     *("seed", "val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "nll", "ece"),
     *("seconds", "status", "commit", "key"),
 )
 
 
-def atlas() -> pd.DataFrame:
-    """Every run of the atlas: data set, model, way of training, temperature, and what came of it.
+def atlas(which: int | None = None) -> pd.DataFrame:
+    """Every run of the atlases: data set, model, way of training, temperature, and what came of it.
 
-    Accuracies are fractions of the last epoch. ``csg`` is of the training images, signals or text
-    vectors; ``temperature`` is missing for methods that learn or schedule theirs. Made by
-    ``studies/atlas*.toml``; ``results/README.md`` says what it shows.
+    Args:
+        which: 1 or 2 for one of them; both by default, told apart by the column ``atlas``.
+
+    The first is a grid over temperatures (``studies/atlas*.toml``), the second a random design that starts from the user's own
+    model (``results/atlas2``). Accuracies are fractions of the last epoch. ``csg`` is of the training images, signals or text
+    vectors, where it was measured; ``temperature`` is missing for methods that learn or schedule theirs.
 
     >>> runs = atlas()
     >>> core = runs[(runs.method == "fixed") & (runs.norm == "batch")]
     """
     pandas = require("pandas", "sweep")
     require("pyarrow", "sweep")
-    with as_file(files("tstar.evidence") / FILE) as path:
-        frame: pd.DataFrame = pandas.read_parquet(path)
+    if which not in (None, 1, 2):
+        raise TstarError(f"There are atlases 1 and 2, got {which!r}.")
+    parts = []
+    for number, file in ((1, FILE), (2, SECOND)):
+        if which in (None, number):
+            with as_file(files("tstar.evidence") / file) as path:
+                parts.append(pandas.read_parquet(path).assign(atlas=number))
+    frame: pd.DataFrame = parts[0] if len(parts) == 1 else pandas.concat(parts, ignore_index=True)
     return frame
