@@ -96,18 +96,16 @@ def importing() -> str | None:
 
 def call(reference: str, function: Callable[..., Any], *args: Any, **offered: Any) -> Any:
     """Call a part with those of the ``offered`` keywords that it takes; its errors name it."""
-    try:
-        names = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        names = {}  # type: ignore[assignment]
-    every = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in names.values())
     with explained(reference):
-        return function(*args, **{k: v for k, v in offered.items() if every or k in names})
+        return function(*args, **{k: v for k, v in offered.items() if takes(function, k)})
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
     """Whether a function can be given this keyword."""
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return False
     return name in parameters or any(
         p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tstar.errors import TstarError, require
 
+T = TypeVar("T")
 VARIABLE = "TSTAR_MAX_MB"
 _MEGABYTES = 256
 _RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a thousand
@@ -50,6 +51,17 @@ def parsing(path: os.PathLike[str] | str, must: str) -> Iterator[None]:
         raise TstarError(
             f"{os.fspath(path)} must be {must}, but reading it failed: {reason}"
         ) from error
+
+
+def fetched(make: Callable[[], T], name: str, advice: str) -> T:
+    """What ``make`` returns; where it cannot reach its files, one line says so."""
+    try:
+        return make()
+    except TstarError:
+        raise
+    except (OSError, RuntimeError, ValueError, LookupError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise TstarError(f"{name} could not be made: {reason[0]} {advice}") from error
 
 
 def open_image(path: Path) -> Any:

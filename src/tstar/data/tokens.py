@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tstar.data.dataset import DataSet
+from tstar.data.limits import fetched
 from tstar.errors import TstarError, require
 from tstar.numbers import whole
 
@@ -46,15 +47,14 @@ def tokenize(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
 def _tokenizer(source: str) -> tuple[Any, int]:
     """The tokenizer of a model, and its padding id."""
     transformers = require("transformers", "transformers")
-    try:
-        config = transformers.AutoConfig.from_pretrained(source)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-    except (OSError, RuntimeError, ValueError, LookupError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise TstarError(
-            f"The tokenizer of {source!r} could not be made: {reason[0]} Text needs a model with a "
-            "tokenizer: a folder with its files, or a name and a network connection."
-        ) from error
+    config, tokenizer = fetched(
+        lambda: [
+            auto.from_pretrained(source)
+            for auto in (transformers.AutoConfig, transformers.AutoTokenizer)
+        ],
+        f"The tokenizer of {source!r}",
+        "Text needs a model with a tokenizer: a folder with its files, or a name and a network connection.",
+    )
     padding = getattr(config, "pad_token_id", None)
     if padding is None:
         raise TstarError(

@@ -13,8 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tstar.data.limits import fetched
 from tstar.errors import TstarError, require, unknown
 
+_WHERE = (
+    "Check the name; weights and configurations that are not on this machine need a network connection, or a "
+    "local folder."
+)
 _TOGETHER = 64  # texts of similar length that are measured at once
 
 
@@ -57,7 +62,9 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
     if not pretrained:
         model: nn.Module = models.get_model(name, num_classes=num_classes, **quiet, **auxiliary)
         return model
-    model = _fetched(lambda: models.get_model(name, weights="DEFAULT"), f"torchvision/{name}")
+    model = fetched(
+        lambda: models.get_model(name, weights="DEFAULT"), f"torchvision/{name}", _WHERE
+    )
     if auxiliary:
         raise TstarError(
             f"torchvision/{name} has two outputs when pretrained, which is not supported; use "
@@ -71,11 +78,12 @@ def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn
     plain = name.partition(".")[0]  # resnet50.a1_in1k: architecture and weights
     if not timm.is_model(plain) and not name.startswith("hf_hub:"):
         raise unknown("network of timm", plain, timm.list_models())
-    model: nn.Module = _fetched(
+    model: nn.Module = fetched(
         lambda: timm.create_model(
             name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
         ),
         f"timm/{name}",
+        _WHERE,
     )
     return model
 
@@ -110,7 +118,7 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
             model = auto.from_config(config)
         return model
 
-    model = _fetched(make, f"transformers/{name}")
+    model = fetched(make, f"transformers/{name}", _WHERE)
     config: Any = model.config
     padding = getattr(config, "pad_token_id", None)
     if padding is None or getattr(config, "num_channels", None) is not None:
@@ -130,20 +138,6 @@ def _quiet(log: Any) -> Iterator[None]:
         log.set_verbosity(verbosity)
         if bar:
             log.enable_progress_bar()
-
-
-def _fetched(make: Callable[[], nn.Module], name: str) -> nn.Module:
-    """Run ``make``; where it cannot reach its files, say so in one line."""
-    try:
-        return make()
-    except TstarError:
-        raise
-    except (OSError, RuntimeError, ValueError, LookupError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise TstarError(
-            f"{name} could not be made: {reason[0]} Check the name; weights and configurations that "
-            "are not on this machine need a network connection, or a local folder."
-        ) from error
 
 
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
