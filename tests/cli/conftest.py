@@ -31,7 +31,7 @@ class Inline:
     """The local engine's interface without processes, so that the commands are tested quickly."""
 
     def __init__(self, workers=None, device="auto", gpus_per_run=None):
-        self.slots, self.jobs = workers or 1, []
+        self.slots, self.devices, self.jobs = workers or 1, ["cpu"], []
 
     def submit(self, job):
         self.jobs.append(job)
