@@ -1,34 +1,32 @@
 """The figure of a check."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from tstar.checking.figure import draw
-from tstar.checking.trial import Row
+from tstar.checking.figure import Line, draw
 from tstar.errors import TstarError
 
 pytest.importorskip("matplotlib")
 
 
-def row(temperature, accuracy):
-    return Row(temperature, accuracy, accuracy, 0.01, 2, 0)
-
-
-def check():
-    rows = (row(None, 0.5), row(1.0, 0.6), row(4.0, 0.7))
-    advice = SimpleNamespace(temperature=3.25)
-    return SimpleNamespace(rows=rows, plain=rows[0], advice=advice, steps=40)
+LINE = Line("", [(1.0, 60.0, 1.0), (4.0, 70.0, 1.0)], 50.0, 3.25)
 
 
 def test_the_formula_and_the_plain_model_are_named(tmp_path):
-    draw(check(), tmp_path / "check.svg")
+    draw([LINE], tmp_path / "check.svg", "40 steps, 2 seeds")
     text = (tmp_path / "check.svg").read_text(encoding="utf-8")
     for said in ("formula: T = 3.25", "the model as it is", "40 steps, 2 seeds"):
         assert f"<!-- {said} -->" in text
 
 
 def test_what_cannot_be_written_is_said(tmp_path):
-    for name in ("none/check.svg", "check.nothing"):
-        with pytest.raises(TstarError, match="could not be written"):
-            draw(check(), tmp_path / name)
+    (tmp_path / "file").touch()
+    for name, said in (("file/a.svg", "could not be written"), ("a.nothing", "format of a figure")):
+        with pytest.raises(TstarError, match=said):
+            draw([LINE], tmp_path / name, "")
+
+
+def test_several_lines_are_told_apart(tmp_path):
+    draw([LINE._replace(name="M = 32"), LINE._replace(name="M = 96")], tmp_path / "two.svg", "")
+    text = (tmp_path / "two.svg").read_text(encoding="utf-8")
+    assert "<!-- M = 32: formula: T = 3.25 -->" in text
+    assert "<!-- M = 96: the model as it is -->" in text

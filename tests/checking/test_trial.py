@@ -47,7 +47,8 @@ def planted(monkeypatch):
 def test_it_reports_the_peak_and_the_formula(digits, planted):
     result = check(make_model, digits, temperatures=[32, 1, 8, 2], seeds=3, config=QUICK)
     assert result.best.temperature == 8
-    assert [row.temperature for row in result.rows] == [None, 1, 2, 8, 32]
+    assert [row.temperature for row in result.rows if row.rate == 1] == [None, 1, 2, 8, 32]
+    assert result.rows[-1] is result.advised
     assert result.best.test_accuracy == pytest.approx(0.89 + 0.001)
     assert result.best.error == pytest.approx(0.001 / np.sqrt(3))
     assert result.advice.num_features == 16
@@ -55,7 +56,10 @@ def test_it_reports_the_peak_and_the_formula(digits, planted):
     text = str(result)
     assert "← peak" in text
     assert "← formula" in text
-    assert f"{result.advice.temperature:.3g}" in result.sentence
+    assert "← advised" in text
+    assert f"{result.temperature:.3g}" in result.sentence
+    gain = 100 * (result.advised.test_accuracy - result.plain.test_accuracy)
+    assert f"{gain:+.1f} points over your model" in result.sentence
     assert json.loads(json.dumps(result.to_dict()))["best_temperature"] == 8
 
 
@@ -63,15 +67,15 @@ def test_every_temperature_of_a_seed_starts_from_the_same_weights(digits, plante
     check(make_model, digits, temperatures=[1, 4], seeds=2, config=QUICK)
     by_seed = {seed: [w for _, s, w in planted if s == seed] for seed in (0, 1)}
     for weights in by_seed.values():
-        assert len(weights) == 3
+        assert len(weights) == 4  # plain, the two, and what is advised
         assert all(torch.equal(w, weights[0]) for w in weights)
     assert not torch.equal(by_seed[0][0], by_seed[1][0])
 
 
 def test_the_default_grid_surrounds_the_formula(digits, planted):
     result = check(make_model, digits, seeds=1, config=QUICK)
-    T = result.advice.temperature
-    grid = [row.temperature for row in result.rows[1:]]
+    T = result.temperature
+    grid = [row.temperature for row in result.rows[1:] if row.rate == 1]
     assert grid == tstar.checking.trial._around(T)
     assert grid[:2] == [T / 4, T / 2]
     assert tstar.checking.trial._around(3.7) == [
@@ -88,10 +92,12 @@ def test_the_default_grid_surrounds_the_formula(digits, planted):
 def test_the_formula_knows_the_training_of_the_check(digits, planted):
     """It is bounded by what so few steps can learn at, and says what tstar.temperature says."""
     result = check(make_model, digits, temperatures=[1], seeds=1, config=QUICK)
-    told = {"lr": QUICK.lr, "optimizer": "sgd", "steps": result.steps}
-    assert result.advice.temperature == pytest.approx(tstar.temperature(16, 10, **told))
-    assert result.advice.temperature < tstar.temperature(16, 10, csg=None) + 1e-9
-    assert result.advice.temperature == pytest.approx(0.28 * (0.1 * result.steps * 16 / 10) ** 0.5)
+    told = {"optimizer": "sgd", "steps": result.steps, "batch_size": QUICK.batch_size}
+    assert result.temperature == pytest.approx(tstar.temperature(16, 10, lr=QUICK.lr, **told))
+    assert result.advised.rate == 3  # what the evidence favors with SGD
+    faster = tstar.temperature(16, 10, lr=3 * QUICK.lr, **told)
+    assert result.advised.temperature == pytest.approx(faster)
+    assert "points over your model" in result.sentence
 
 
 def test_diverged_trainings_count_as_guesses(digits, monkeypatch):
@@ -125,7 +131,7 @@ def test_a_real_check_runs_and_draws(digits, tmp_path):
     result.plot(tmp_path / "check.svg")
     assert "<svg" in (tmp_path / "check.svg").read_text()
     with pytest.raises(TstarError, match="could not be written"):
-        result.plot(tmp_path / "none" / "check.svg")
+        result.plot(tmp_path / "check.svg" / "check.svg")
 
 
 @pytest.mark.parametrize(

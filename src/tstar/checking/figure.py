@@ -1,50 +1,39 @@
-"""The figure of a check: test accuracy against T, and where the formula points."""
+"""Test accuracy against T, and where the formula points: the figure of a check, and of the demo."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from tstar.errors import TstarError, require
-
-if TYPE_CHECKING:
-    from tstar.checking.trial import Check
+from typing import NamedTuple
 
 
-def draw(check: Check, path: Path) -> None:
-    """Draw into a file; nothing of matplotlib's global state is touched."""
-    require("matplotlib", "plot")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+class Line(NamedTuple):
+    """Accuracies in per cent: a model's name, (T, mean, error) for each T, the plain model's, and the formula's T."""
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    rows = check.rows[1:]
-    temperatures = [row.temperature or 1.0 for row in rows]
-    axes.errorbar(
-        temperatures,
-        [100 * row.test_accuracy for row in rows],
-        yerr=[100 * (row.error or 0) for row in rows],
-        marker="o",
-        capsize=3,
-        label="BatchNorm and T",
-    )
-    axes.axhline(100 * check.plain.test_accuracy, color="0.5", ls=":", label="the model as it is")
-    axes.axvline(
-        check.advice.temperature,
-        color="tab:red",
-        ls="--",
-        label=f"formula: T = {check.advice.temperature:.3g}",
-    )
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(temperatures, [f"{T:.3g}" for T in temperatures])
-    axes.minorticks_off()
-    axes.set_xlabel("temperature T")
-    axes.set_ylabel("test accuracy [%]")
-    axes.set_title(f"{check.steps} steps, {check.plain.runs} seeds", fontsize="medium")
-    axes.legend()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise TstarError(f"The figure {str(path)!r} could not be written: {error}.") from error
+    name: str
+    points: Sequence[tuple[float, float, float]]
+    plain: float
+    advised: float
+
+
+def draw(lines: Sequence[Line], path: str | Path, title: str) -> None:
+    """Draw into an SVG, PDF or PNG file; nothing of matplotlib's global state is touched."""
+    from tstar.report.style import COLORS, look, new_figure, save, temperature_axis
+
+    with look():
+        figure = new_figure(6.4, 4.0)
+        axes = figure.subplots()
+        for line, color in zip(lines, COLORS, strict=False):
+            of = f"{line.name}: " if line.name else ""
+            T, mean, error = zip(*line.points, strict=True)
+            axes.errorbar(
+                T, mean, error, color=color, marker="o", capsize=3, label=f"{of}BatchNorm and T"
+            )
+            axes.axhline(line.plain, color=color, ls=":", label=f"{of}the model as it is")
+            label = f"{of}formula: T = {line.advised:.3g}"
+            axes.axvline(line.advised, color=color, ls="--", label=label)
+        temperature_axis(axes, sorted({T for line in lines for T, *_ in line.points}))
+        axes.set(xlabel="temperature T", ylabel="test accuracy [%]")
+        axes.set_title(title, fontsize="medium")
+        axes.legend()
+    save(figure, path)

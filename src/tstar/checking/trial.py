@@ -21,11 +21,14 @@ from torch import nn
 
 from tstar.advice import Recommendation, recommend
 from tstar.curves import Condition, Curve, Judged, judge
-from tstar.data.task import Task, as_task
+from tstar.data.task import as_task
 from tstar.errors import TstarError
+from tstar.formula import similar
+from tstar.formula.equation import explain
+from tstar.formula.training import Training
 from tstar.methods import get
 from tstar.numbers import whole
-from tstar.surgery.finding import resolve_head
+from tstar.surgery.finding import Head, resolve_head
 from tstar.training import Config, Result
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
@@ -33,15 +36,19 @@ from tstar.training.parts import make_parts
 from tstar.training.running import run
 from tstar.training.timing import FORWARD, step_seconds
 
+Recipe = tuple[
+    float | None, float
+]  # T with a BatchNorm (None: plain), and a factor on the learning rate
 _LEAST_STEPS = 20
 _MOST = 6  # temperatures of the grid that is made here
 
 
 @dataclass(frozen=True)
 class Row:
-    """One temperature: its mean accuracies, their standard error over the seeds, and how many ran.
+    """One recipe: its mean accuracies, their standard error over the seeds, and how many ran.
 
-    ``temperature`` is ``None`` for the model as it is (T = 1, no norm). Diverged runs count as 1/K.
+    ``temperature`` is ``None`` for the model as it is (T = 1, no norm), ``rate`` what the learning rate was multiplied by.
+    Diverged runs count as 1/K.
     """
 
     temperature: float | None
@@ -50,17 +57,24 @@ class Row:
     error: float | None
     runs: int
     diverged: int
+    rate: float = 1.0
+
+    def __str__(self) -> str:
+        name = "plain" if self.temperature is None else f"{self.temperature:.3g}"
+        return name if self.rate == 1 else f"{name}, rate × {self.rate:g}"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a check found: ``rows`` (the plain model first), the peak, and what the formula says.
+    """What a check found: ``rows`` (the plain model first), the peak, what the formula says, and the advice.
 
-    ``judged`` is the row nearest to the formula's T (in ln T), as :mod:`tstar.curves` judges any temperature.
+    ``judged`` is the row nearest to the formula's T at the given rate (in ln T), as :mod:`tstar.curves` judges any temperature. The
+    last row is the recipe that the evidence favors for this optimizer, where that has another rate.
     """
 
     rows: tuple[Row, ...]
     judged: Judged
+    temperature: float
     advice: Recommendation
     steps: int
     epochs: float
@@ -80,15 +94,19 @@ class Check:
         """The row nearest to the formula's temperature (in ln T)."""
         return self._at(self.judged.temperature)
 
+    @property
+    def advised(self) -> Row:
+        """The recipe that the evidence favors for this optimizer, tried whether or not it was advised here."""
+        return self.rows[-1] if self.rows[-1].rate != 1 else self.formula
+
     def _at(self, temperature: float) -> Row:
-        return next(row for row in self.rows if row.temperature == temperature)
+        return next(row for row in self.rows if row.temperature == temperature and row.rate == 1)
 
     @property
     def sentence(self) -> str:
-        """What the table says, in one sentence."""
-        best, ours, plain = self.best, self.formula, self.plain
-        gap, gain = self.judged.regret, self.judged.gain or 0.0
-        noise = math.hypot(ours.error or 0, best.error or 0)
+        """What the table says, in a few words."""
+        best, ours, plain, told = self.best, self.formula, self.plain, self.advised
+        gap, noise = self.judged.regret, math.hypot(ours.error or 0, best.error or 0)
         how = (
             f"which is where accuracy peaks in this check ({100 * ours.test_accuracy:.1f} % on test data)"
             if best == ours
@@ -96,23 +114,30 @@ class Check:
             f"T = {best.temperature:.3g}, which gives {100 * best.test_accuracy:.1f} % "
             f"({gap:+.1f} points{', within the noise' if abs(gap) <= 200 * noise else ''})"
         )
+        recipe = "" if told.temperature is None else f"BatchNorm, T = {told.temperature:.3g}, "
+        other = (
+            ""
+            if told is ours
+            else f" With {recipe}{told.rate:g} times the rate it is {100 * told.test_accuracy:.1f} %, "
+            f"{100 * (told.test_accuracy - plain.test_accuracy):+.1f} points over your model."
+        )
         return (
-            f"For this training the formula points at T = {self.advice.temperature:.3g}, {how}; the model as it is gives "
-            f"{100 * plain.test_accuracy:.1f} % (formula {gain:+.1f} points). "
-            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look; "
-            "longer training may peak at a higher T: ask tstar.recommend with the steps of yours."
+            f"Your model as it is gives {100 * plain.test_accuracy:.1f} %. At your rate the formula points at T = "
+            f"{self.temperature:.3g}, {how}: {self.judged.gain or 0.0:+.1f} points over your model.{other} "
+            f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look. "
+            "Longer training may peak at a higher T; ask tstar.recommend with your own number of steps."
         )
 
     def __str__(self) -> str:
-        lines = [f"{'T':>8} {'val %':>8} {'test %':>8} {'±':>6} {'n':>3}"]
+        lines = [f"{'T':>14} {'val %':>8} {'test %':>8} {'±':>6} {'n':>3}"]
         for row in self.rows:
             mark = " ← formula" if row is self.formula else ""
             mark += " ← peak" if row is self.best else ""
-            name = "plain" if row.temperature is None else f"{row.temperature:.3g}"
+            mark += " ← advised" if row is self.advised else ""
             error = "–" if row.error is None else f"{100 * row.error:.2f}"
             gone = f" ({row.diverged} diverged)" if row.diverged else ""
             lines.append(
-                f"{name:>8} {100 * row.val_accuracy:>8.2f} {100 * row.test_accuracy:>8.2f} "
+                f"{row!s:>14} {100 * row.val_accuracy:>8.2f} {100 * row.test_accuracy:>8.2f} "
                 f"{error:>6} {row.runs:>3}{gone}{mark}"
             )
         return "\n".join([*lines, "", self.sentence])
@@ -121,7 +146,7 @@ class Check:
         """The check as plain JSON types."""
         return {
             "rows": [vars(row) for row in self.rows],
-            "formula_temperature": self.advice.temperature,
+            "formula_temperature": self.temperature,
             "best_temperature": self.best.temperature,
             "advice": self.advice.to_dict(),
             "steps": self.steps,
@@ -132,9 +157,15 @@ class Check:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw test accuracy against T, with the formula's T, into an SVG, PDF or PNG file."""
-        from tstar.checking.figure import draw
+        from tstar.checking.figure import Line, draw
 
-        draw(self, Path(path))
+        points = [
+            (row.temperature or 1.0, 100 * row.test_accuracy, 100 * (row.error or 0.0))
+            for row in self.rows[1:]
+            if row.rate == 1
+        ]
+        line = Line("", points, 100 * self.plain.test_accuracy, self.temperature)
+        draw([line], Path(path), f"{self.steps} steps, {self.plain.runs} seeds")
 
 
 def check(
@@ -183,33 +214,37 @@ def check(
             f"{found.num_classes}; change make_model."
         )
     given = None if temperatures is None else _given(temperatures)
-    runs = seeds * (1 + (_MOST if given is None else len(given)))
+    runs = seeds * (2 + (_MOST if given is None else len(given)))
     seconds = budget - time.perf_counter() + started
     config = replace(config, steps=_steps(model, parts, config, seconds, runs))
+    told = Training.of(
+        make_optimizer(model, config), steps=config.steps, batch_size=config.batch_size
+    )
     advice = recommend(
         model,
         csg=csg,
         num_classes=task.num_classes,
-        optimizer=make_optimizer(model, config),
-        steps=config.steps,
+        optimizer=told,
         head=found,
         example_input=example,
     )
-    grid = _around(advice.temperature) if given is None else given
-    total = seeds * (len(grid) + 1)
+    formula = explain(found.num_features, task.num_classes, csg, optimizer=told).temperature
+    grid = _around(formula) if given is None else given
+    recipes = [(None, 1.0), *((T, 1.0) for T in grid), *_favored(told, found, csg)]
+    total = seeds * len(recipes)
 
     chance = 1 / task.num_classes  # a run that diverges guesses
-    results: dict[float | None, list[Result]] = {T: [] for T in (None, *grid)}
+    results: dict[Recipe, list[Result]] = {recipe: [] for recipe in recipes}
     for seed in range(seeds):
         parts = make_parts(task, config, seed)  # type: ignore[arg-type]
-        for T, found_here in results.items():
+        for (T, rate), found_here in results.items():
             done = sum(map(len, results.values()))
             progress(done, total, "plain" if T is None else f"T = {T:.3g}")
             trained = run(
                 get("default") if T is None else get("fixed", temperature=T, norm="batch"),
                 lambda seed=seed: _make(make_model, seed),  # type: ignore[misc]
                 parts,
-                config,
+                replace(config, lr=rate * config.lr),
                 num_classes=task.num_classes,
                 seed=seed,
                 head=found.path,
@@ -217,12 +252,13 @@ def check(
             found_here.append(trained.result)
     progress(total, total, "")
     curves = (_curve("none", [None], results, chance), _curve("batch", grid, results, chance))
-    nearest = min(grid, key=lambda T: abs(math.log(T / advice.temperature)))
+    nearest = min(grid, key=lambda T: abs(math.log(T / formula)))
     judged = judge(Condition({}, curves, {}), nearest)
     assert judged is not None
     return Check(
-        rows=tuple(_row(T, runs, chance) for T, runs in results.items()),
+        rows=tuple(_row(recipe, runs, chance) for recipe, runs in results.items()),
         judged=judged,
+        temperature=formula,
         advice=advice,
         steps=config.steps or 0,
         epochs=(config.steps or 0) * config.batch_size / len(parts.y),
@@ -230,14 +266,27 @@ def check(
     )
 
 
+def _favored(training: Training, head: Head, csg: float | None) -> list[Recipe]:
+    """The recipe that the evidence favors for this optimizer, where it has another rate."""
+    recipe = similar.choice(training.family)["recipe"]
+    rate = similar.RATES.get(recipe, 1.0)
+    if rate == 1 or training.lr is None:
+        return []
+    if recipe in similar.PLAIN:
+        return [(None, rate)]
+    faster = replace(training, lr=rate * training.lr)
+    T = explain(head.num_features, head.num_classes, csg, optimizer=faster).temperature
+    return [(T, rate)]
+
+
 def _curve(
     norm: str,
     grid: Sequence[float | None],
-    results: Mapping[float | None, Sequence[Result]],
+    results: Mapping[Recipe, Sequence[Result]],
     chance: float,
 ) -> Curve:
     """The results as a curve; the plain model is the one at T = 1 without a norm."""
-    val, test = np.array([_accuracies(results[T], chance) for T in grid]).transpose(1, 2, 0)
+    val, test = np.array([_accuracies(results[T, 1.0], chance) for T in grid]).transpose(1, 2, 0)
     temperatures = np.array([1.0 if T is None else T for T in grid])
     ran = np.ones(val.shape, dtype=bool)
     return Curve({"norm": norm}, temperatures, tuple(range(len(val))), val, test, ran)
@@ -297,11 +346,8 @@ def _steps(model: nn.Module, parts: Any, config: Config, seconds: float, runs: i
     return min(steps, most)
 
 
-def _row(T: float | None, runs: Sequence[Result], chance: float) -> Row:
+def _row(recipe: Recipe, runs: Sequence[Result], chance: float) -> Row:
     val, test = _accuracies(runs, chance)
     error = stdev(test) / math.sqrt(len(test)) if len(test) > 1 else None
     gone = sum(run.status == "diverged" for run in runs)
-    return Row(T, mean(val), mean(test), error, len(runs), gone)
-
-
-__all__ = ["Check", "Row", "Task", "check"]
+    return Row(recipe[0], mean(val), mean(test), error, len(runs), gone, recipe[1])
