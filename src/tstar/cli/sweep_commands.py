@@ -20,6 +20,7 @@ from tstar.errors import TstarError
 from tstar.text import printable
 
 if TYPE_CHECKING:
+    from tstar.sweep.engine import LocalEngine
     from tstar.sweep.run import Tally
     from tstar.sweep.study import Study
 
@@ -72,7 +73,11 @@ def sweep(
     console = Console(stderr=True)
     root = None if data_root is None else str(data_root)
     if dry_run:
-        _dry_run(load_study(study), store, root, workers, device, as_json)
+        from tstar.sweep.engine import LocalEngine
+
+        # Ray's nodes are not asked: the estimate is of a machine like this one.
+        there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
+        _dry_run(load_study(study), store, root, there, as_json)
         return
     share = None if part is None else _part(part)
     writers = [writer(*text.partition(":")[::2]) for text in log or []]
@@ -144,16 +149,15 @@ def _summary(console: Console, tally: Tally, store: Path) -> None:
 
 
 def _dry_run(
-    study: Study, store: Path, root: str | None, workers: int | None, device: str, as_json: bool
+    study: Study, store: Path, root: str | None, engine: LocalEngine, as_json: bool
 ) -> None:
     """The number of runs, what is done, and what the rest will cost; any part that fails is an error."""
-    from tstar.sweep.engine import LocalEngine
     from tstar.sweep.estimate import estimate
     from tstar.sweep.plan import make_plan
     from tstar.sweep.store import Store
 
     console, facts = Console(highlight=False), dict[str, Any]()
-    slots = LocalEngine(workers, device).slots
+    slots, device = engine.slots, engine.devices[0]
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(Store(store)) if store.exists() else None
@@ -173,6 +177,7 @@ def _dry_run(
         "status": counts,
         "to_do": len(plan.todo),
         "workers": slots,
+        "device": device,
         "worker_seconds": None if cost is None else round(cost.seconds, 1),
         "wall_seconds": None if cost is None else round(cost.seconds / slots, 1),
     }
@@ -185,5 +190,5 @@ def _dry_run(
     if cost is not None:
         console.print(
             f"  to do: {cost.runs} runs, about {duration(cost.seconds)} of one worker, "
-            f"{duration(cost.seconds / slots)} with {slots} (probe of {cost.probed} of {cost.kinds} kinds)"
+            f"{duration(cost.seconds / slots)} with {slots} on {device} (probe of {cost.probed} of {cost.kinds} kinds)"
         )
