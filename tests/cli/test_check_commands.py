@@ -21,7 +21,7 @@ def test_check_prints_a_table_and_a_sentence(run):
     ]
     result = run(*words, "--seeds", "1", "--budget", "4")
     assert "← peak" in result.stdout
-    assert "For this training the formula points at T =" in result.stdout
+    assert "At your rate the formula points at T =" in result.stdout
 
 
 @pytest.mark.parametrize(
