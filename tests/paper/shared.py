@@ -4,7 +4,8 @@ import io
 
 from rich.console import Console
 
-from tstar.paper.printing import render
+from tstar.report.tables.markup import to_rich
+from tstar.report.tables.measured import own_table, printed_table
 
 
 def run(dataset="gtsrb", accuracy=0.5, **facts):
@@ -14,11 +15,11 @@ def run(dataset="gtsrb", accuracy=0.5, **facts):
     return base | {"dataset": dataset} | facts
 
 
-def shown(*args, plain=True, **options):
+def shown(name, runs=None, metric="test", plain=True):
     stream = io.StringIO()
     console = Console(
         file=stream, width=400, force_terminal=not plain, color_system=None if plain else "standard"
     )
-    for table in render(*args, plain=plain, **options):
-        console.print(table)
+    for table in (printed_table(name), *([] if runs is None else [own_table(name, runs, metric)])):
+        console.print(to_rich(table, plain=plain))
     return stream.getvalue()

@@ -229,5 +229,5 @@ def test_tables_of_coefficients_are_fitted_to_the_runs():
     runs = planted_runs("base", widths=(64, 512), tasks=((1.5, 10), (7.0, 100)))
     text = shown("coefficients", runs=runs, metric="val")
     assert "0.7239" in text
-    assert "The same from your runs (val accuracy)" in text
+    assert "coefficients, fitted to these runs" in text
     assert len(yours("environments", runs, metric="val")) == 2 + 2

@@ -61,8 +61,20 @@ def test_without_the_option_the_numbers_are_others(made, monkeypatch):
 
 def test_every_table_s_command_gives_its_cells(made, monkeypatch):
     folder, written = made
-    tables = [t for t in written.tables if t.command.startswith("tstar paper")]
-    assert tables
+    cells_are_printed(folder, written.tables, monkeypatch, {"datasets"})
+
+
+@pytest.mark.slow
+def test_every_fit_s_command_gives_its_cells(tmp_path, plant, monkeypatch):
+    store = plant(tmp_path / "my runs.db", widths=(64, 256), seeds=2, noise=0.02)
+    written = write_report(store, tmp_path / "out", pictures=1)
+    wanted = {"environments", "corrections", "coefficients"}
+    cells_are_printed(tmp_path, written.tables, monkeypatch, wanted)
+
+
+def cells_are_printed(folder, every, monkeypatch, wanted):
+    tables = [t for t in every if t.command.startswith("tstar paper")]
+    assert wanted <= {table.name for table in tables}
     for table in tables:
         printed = run(shlex.split(table.command)[1:], folder, monkeypatch)
         for block in table.blocks:
@@ -80,3 +92,7 @@ def test_the_page_s_command_gives_its_headline(made, monkeypatch):
     again = json.loads(run(words, folder, monkeypatch))
     assert again["headline"] == json.loads(json.dumps(written.to_dict()))["headline"]
     assert again["tables"] == written.to_dict()["tables"]
+    files = sorted((folder / "out" / "tables").glob("*.csv"))
+    assert len(files) == len(written.tables) >= 3
+    for file in files:
+        assert (folder / "again" / "tables" / file.name).read_text() == file.read_text()

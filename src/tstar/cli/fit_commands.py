@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,11 +147,18 @@ def paper(
             content["yours"] = _records(yours(table, source, metric=metric))  # type: ignore[arg-type]
         tell_json(content)
         return
-    from tstar.paper.printing import render
+    from tstar.report.tables.markup import to_rich
+    from tstar.report.tables.measured import own_table, printed_table
 
     console = wide_console()
-    for shown in render(table, source, metric, plain=not console.is_terminal):  # type: ignore[arg-type]
-        console.print(shown)
+    shown = [printed_table(table)]
+    if source is not None:
+        own = own_table(table, source, metric)  # type: ignore[arg-type]
+        shown.append(replace(own, title=f"The same from your runs: {own.title}"))
+    for one in shown:
+        console.print(to_rich(one, plain=not console.is_terminal))
+        for note in one.notes:
+            console.print(note, highlight=False, markup=False)
     if table == "transformers":
         for text in data.table("footnotes")["text"]:
             console.print(f"csgcn: {text}", highlight=False)

@@ -2,19 +2,22 @@
 
 import statistics
 
+import pandas as pd
 import pytest
 
+from tests.paper.shared import run, shown
 from tests.report.planted import GRID, cells
+from tstar import paper
 from tstar.report.records import load
 from tstar.report.tables.cells import Block, Cell, Table
-from tstar.report.tables.measured import paper_table, paper_tables, split
+from tstar.report.tables.measured import own_table, paper_tables, split
 
 
 def test_the_paper_s_layout_holds_the_runs_means(make_store):
     store = make_store(
         methods=("insert-ln",), grid=(1 / 32, 1 / 4, *GRID)
     )  # around every advised T
-    table = paper_table("datasets", load(store))
+    table = own_table("datasets", load(store).conditions)
     found = cells(table)
     frame = load(store).frame
     block = table.blocks[0].heading
@@ -77,3 +80,38 @@ def test_fitted_tables_come_from_the_runs(store):
     by_name = {table.name: table for table in found}
     assert {"environments", "corrections", "coefficients"} <= set(by_name)
     assert [row[1].text for row in by_name["environments"].blocks[0].rows][-2:] == ["Avg.", "S.D."]
+
+
+@pytest.mark.parametrize("name", list(paper.tables()))
+def test_every_table_prints_with_its_marks(name):
+    text = shown(name)
+    marks = paper.marks(name)
+    cells = paper.table(name).columns.difference(["table"])
+    for column in cells:
+        for sign, pattern in (("best", "**{}**"), ("second", "_{}_")):
+            for index in marks.index[marks[column] == sign]:
+                value = paper.table(name).loc[index, column]
+                assert pattern.format(f"{value:.2f}" if isinstance(value, float) else value) in text
+
+
+def test_bold_and_underlined_on_a_terminal():
+    text = shown("transformers", plain=False)
+    assert "\x1b[1m55.34" in text
+    assert "\x1b[4m54.30" in text
+    assert "**" not in text
+
+
+def test_yours_is_a_table_of_its_own_that_says_what_differs():
+    facts = {"size": 32, "num_train": 4000, "epochs": 20}
+    runs = pd.DataFrame(
+        [run(accuracy=0.4321, **facts), run(accuracy=0.5678, norm="batch", **facts)]
+    )
+    printed, own = shown("datasets", runs=runs).split("Every model on every data set")
+    assert "89.14" in printed
+    assert "43.21" not in printed
+    assert "89.14" not in own
+    assert "ResNet50, fine-tuned · 32 px, 4,000 samples, 20 epochs" in own
+    lines = own.splitlines()
+    assert "_43.21_" in next(line for line in lines if "plain" in line)
+    assert "**56.78**" in next(line for line in lines if "BN, T = 1" in line)
+    assert "1 (1)" in own

@@ -132,13 +132,14 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def to_rich(table: Table) -> RichTable:
-    """For a terminal; names are text, not markup."""
+def to_rich(table: Table, *, plain: bool = False) -> RichTable:
+    """For a terminal; names are text, not markup. ``plain`` writes marks as **best** and _second_, for a file."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     style = {"best": "bold", "second": "underline", "": ""}
+    signs = {"best": "**{}**", "second": "_{}_", "": "{}"}
     shown = RichTable(
         title=Text(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
@@ -150,7 +151,15 @@ def to_rich(table: Table) -> RichTable:
         if block.heading:
             shown.add_row(Text(block.heading, style="italic"))
         for row in block.rows:
-            shown.add_row(*(Text(printable(cell.text), style=style[cell.mark]) for cell in row))
+            shown.add_row(
+                *(
+                    # A span, so that the padding stays unmarked.
+                    Text.assemble((printable(cell.text), style[cell.mark]))
+                    if not plain
+                    else Text(signs[cell.mark].format(printable(cell.text)))
+                    for cell in row
+                )
+            )
     return shown
 
 

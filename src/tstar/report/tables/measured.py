@@ -1,22 +1,23 @@
-"""The runs in the layout of the paper's tables."""
+"""The paper's tables, as printed and as runs fill them, in one layout."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tstar.curves.reading import Metric
 from tstar.errors import TstarError
-from tstar.paper.catalogue import spec
+from tstar.paper.catalogue import METHODS, spec
+from tstar.paper.loading import marks, printed, table
 from tstar.paper.own_runs import ROWS, described, mark, task_rows, yours
-from tstar.report.records import Records, number
+from tstar.report.records import Records
 from tstar.report.tables.cells import (
     Block,
     Cell,
     Table,
     filled,
     number_cell,
-    short_cell,
     text_cell,
 )
 
@@ -37,7 +38,7 @@ _TITLES = {
 _SYMBOLS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "accuracy": "acc.", "gain": "Δ acc."},
     **{"alpha_bn": "α, BN", "beta_bn": "β, BN", "accuracy_bn": "acc., BN", "avg": "Avg."},
-    **{"dataset": "data set", "optimization": "fit"},
+    **{"dataset": "data set", "optimization": "fit", "regret": "regret [points]"},
 }
 
 
@@ -47,7 +48,8 @@ def paper_tables(records: Records, *, fits: bool = True) -> tuple[list[Table], l
     missing: list[str] = []
     for name in (*MEASURED, *(FITTED if fits else ())):
         try:
-            parts = split(paper_table(name, records))
+            command = records.command("paper", name)
+            parts = split(own_table(name, records.conditions, records.metric, command))
             # A data set with one model is a column of the first table already.
             several = [t for t in parts if name != "models" or len(t.columns) > t.labels + 1]
             if not several:
@@ -58,34 +60,74 @@ def paper_tables(records: Records, *, fits: bool = True) -> tuple[list[Table], l
     return found, missing
 
 
-def split(table: Table) -> list[Table]:
+def split(whole: Table) -> list[Table]:
     """A table that is mostly dashes as one for each block, with the columns that the block fills."""
-    cells = [cell for block in table.blocks for row in block.rows for cell in row[table.labels :]]
-    if len(table.blocks) < 2 or sum(cell.text in ("–", "") for cell in cells) < len(cells) / 2:
-        return [table]
+    cells = [cell for block in whole.blocks for row in block.rows for cell in row[whole.labels :]]
+    if len(whole.blocks) < 2 or sum(cell.text in ("–", "") for cell in cells) < len(cells) / 2:
+        return [whole]
     return [
         filled(
             replace(
-                table,
-                name=f"{table.name}-{place}",
-                title=f"{table.title}: {block.heading}",
+                whole,
+                name=f"{whole.name}-{place}",
+                title=f"{whole.title}: {block.heading}",
                 blocks=(Block(block.rows),),
             )
         )
-        for place, block in enumerate(table.blocks, 1)
+        for place, block in enumerate(whole.blocks, 1)
     ]
 
 
-def paper_table(name: str, records: Records) -> Table:
-    """One table of the paper, with the rows and columns that the runs fill."""
-    frame = yours(name, records.conditions, metric=records.metric)
-    return _measured(name, frame, records) if spec(name).marked else _fitted(name, frame, records)
+def printed_table(name: str) -> Table:
+    """One table of the paper, digit for digit."""
+    kind, texts, signs = spec(name), printed(name), marks(name)
+    labels = [key for key in kind.keys if key != kind.block]
+    columns = [c for c in texts.columns if c not in kind.keys]
+    blocks = []
+    for heading, part in _blocks(texts, kind.block):
+        rows = tuple(
+            (
+                *(
+                    Cell(METHODS.get(line[k], line[k]) if k == "method" else line[k])
+                    for k in labels
+                ),
+                *(Cell(line[c], mark=str(signs.loc[i, c])) for c in columns),
+            )
+            for i, line in part.iterrows()
+        )
+        blocks.append(Block(rows, heading))
+    heads: tuple[tuple[str, ...], ...] = ()
+    if name in ("corrections", "datasets"):
+        tasks = table("tasks").set_index("dataset").reindex(columns)
+        spare = [""] * (len(labels) - 1)
+        csg, classes = (
+            ["" if x != x else format(x, form) for x in tasks[column]]
+            for column, form in (("csg", ".2f"), ("num_classes", "g"))
+        )
+        heads = (("CSG", *spare, *csg), ("CN", *spare, *classes))
+    return Table(
+        name,
+        f"{kind.caption} (the paper)",
+        tuple(_SYMBOLS.get(c, c) for c in (*labels, *columns)),
+        tuple(blocks),
+        labels=len(columns) + len(labels)
+        if name in ("characteristics", "footnotes")
+        else len(labels),
+        heads=heads,
+    )
 
 
-def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
+def own_table(name: str, runs: Any, metric: Metric = "test", command: str = "") -> Table:
+    """One table of the paper, with the rows and columns that runs of one's own fill."""
+    frame = yours(name, runs, metric=metric)
+    made = _measured if spec(name).marked else _fitted
+    return replace(made(name, frame, metric), command=command)
+
+
+def _measured(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
     kind = spec(name)
     columns = [c for c in frame.columns if c not in kind.keys and frame[c].notna().any()]
-    marks, guessed = mark(frame, name), frame.attrs["interpolated"]
+    signs, guessed = mark(frame, name), frame.attrs["interpolated"]
     blocks = []
     for heading, part in _blocks(frame, kind.block):
         shared, about = described(frame, heading)
@@ -93,7 +135,7 @@ def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
             (
                 Cell(ROWS[line["method"]]),
                 *(
-                    _about(number_cell(line[c], mark=marks.loc[i, c]), (i, c) in guessed)
+                    _about(number_cell(line[c], mark=signs.loc[i, c]), (i, c) in guessed)
                     for c in columns
                 ),
             )
@@ -104,60 +146,47 @@ def _measured(name: str, frame: pd.DataFrame, records: Records) -> Table:
             for label, values in about.items()
         ]
         blocks.append(Block(tuple(rows), " · ".join(filter(None, (heading, shared)))))
-    note = (
-        f"{records.metric.capitalize()} accuracy. Within a block every cell of a column is the mean over the same "
-        "conditions, one vote each, and the same seeds; n counts the conditions, and in brackets the runs of one cell. "
-        "What was not run in the same conditions is not compared and has a dash. Best in bold, second best underlined, "
-        "column by column within a block. ~ marks a value interpolated in ln T between the temperatures of a grid."
-    )
     return Table(
         name,
         _TITLES[name],
-        ("method", *("Avg." if c == kind.average else str(c) for c in columns)),
+        ("method", *(_SYMBOLS.get(c, c) for c in columns)),
         tuple(blocks),
-        note,
+        f"{metric.capitalize()} accuracy. Within a block every cell of a column is the mean over the same "
+        "conditions, one vote each, and the same seeds; n counts the conditions, and in brackets the runs of one cell. "
+        "What was not run in the same conditions is not compared and has a dash. Best in bold, second best underlined, "
+        "column by column within a block. ~ marks a value interpolated in ln T between the temperatures of a grid.",
         heads=tuple(
-            (label, *(values.get(str(c), "") for c in columns))
+            (label, *(values.get(c, "") for c in columns))
             for label, values in task_rows(frame).items()
         ),
-        command=records.command("paper", name),
     )
 
 
-def _fitted(name: str, frame: pd.DataFrame, records: Records) -> Table:
+def _fitted(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
     keys = [c for c in frame.columns if c in spec(name).keys]
     values = [c for c in frame.columns if c not in keys]
+    digits = 4 if name == "coefficients" else 2
     rows = tuple(
         (
             *(text_cell(line[key]) for key in keys),
-            *(
-                short_cell(100 * line[c]) if c == "regret" else _fit_cell(name, str(c), line[c])
-                for c in values
-            ),
+            *(number_cell(line[c] * (100 if c == "regret" else 1), digits) for c in values),
         )
         for _, line in frame.iterrows()
     )
-    header = [_SYMBOLS.get(str(c), str(c)) for c in (*keys, *values)]
-    header = ["regret [points]" if c == "regret" else c for c in header]
     bias = (
         " Test accuracy chose the coefficients, as in the paper: what they gain on the same runs is optimistic."
-        if records.metric == "test"
+        if metric == "test"
         else ""
     )
     return Table(
         name,
         _TITLES[name],
-        tuple(header),
+        tuple(_SYMBOLS.get(c, c) for c in (*keys, *values)),
         (Block(rows),),
-        f"Differential evolution on {records.metric} accuracy, linear in ln T between temperatures.{bias}",
+        f"Differential evolution on {metric} accuracy, linear in ln T between temperatures.{bias}",
         labels=len(keys),
-        command=records.command("paper", name),
         notes=tuple(f"Not possible: {text}" for text in frame.attrs.get("notes", ())),
     )
-
-
-def _fit_cell(name: str, column: str, value: float) -> Cell:
-    return number_cell(number(value), 4 if name == "coefficients" else 2)
 
 
 def _about(cell: Cell, guessed: bool) -> Cell:
