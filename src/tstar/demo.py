@@ -185,45 +185,20 @@ def _train_all(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, float]]:
 
 
 def draw(demo: Demo, path: str) -> None:
-    """Accuracy against T, one curve per width, the recommended T marked; the dashed line is the plain model."""
-    from tstar.errors import require
+    """Accuracy against T, one curve per width, with the plain model's and the recommended T."""
+    from tstar.checking.figure import Line
+    from tstar.checking.figure import draw as draw_lines
 
-    require("matplotlib", "demo")
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullLocator
-
-    colors = ("#0072b2", "#d55e00")  # Okabe and Ito: told apart by every eye
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
-    for M, color in zip(demo.recommended, colors, strict=True):
-        curve = sorted((T, p) for (width, T, norm), p in demo.points.items() if width == M and norm)
-        axes.errorbar(
-            [T for T, _ in curve],
-            [p.mean for _, p in curve],
-            [p.spread for _, p in curve],
-            color=color,
-            marker="o",
-            markersize=4,
-            capsize=2,
-            label=f"M = {M}",
+    lines = [
+        Line(
+            f"M = {M}",
+            sorted(
+                (T, p.mean, p.spread) for (m, T, norm), p in demo.points.items() if m == M and norm
+            ),
+            demo.plain(M).mean,
+            advised,
         )
-        axes.axhline(demo.plain(M).mean, color=color, linestyle="--", linewidth=1, alpha=0.7)
-        axes.plot(
-            demo.recommended[M],
-            demo.advised(M).mean,
-            marker="*",
-            markersize=16,
-            color=color,
-            zorder=5,
-        )
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda T, _: f"{T:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("training temperature T (BatchNorm before the output layer)")
-    axes.set_ylabel("test accuracy [%]")
+        for M, advised in demo.recommended.items()
+    ]
     n = next(iter(demo.points.values())).n
-    axes.set_title(f"Hard digits, VGG9: mean and standard deviation of {n} seeds", fontsize=10)
-    axes.plot([], [], "*", markersize=12, color="gray", label="recommended T")
-    axes.plot([], [], "--", color="gray", label="plain model, T = 1")
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
+    draw_lines(lines, path, f"Hard digits, VGG9: mean and standard deviation of {n} seeds")
