@@ -11,6 +11,9 @@ Then the same command goes on. When the study is done, the store must hold each 
 
     python benchmarks/kills.py --kills 200 --minutes 15 --output results/reliability/kills.json
 
+Nearly all of such a sweep's processor time is the import of torch. ``--warm`` imports it once: each command, and each worker, is forked
+from a process that has it, so that the moments lie in the plan, in training and in commits, and a kill costs a tenth of a second.
+
 The soak: ``--sweeps 2`` (several commands on one store at once; ``--ray``: one of them on Ray), ``--stops`` (a group is stopped for longer
 than a claim lives, then goes on), ``--full`` (root only: the store is on a small disk that is filled twice).
 """
@@ -20,6 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -28,23 +32,26 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
+
+import numpy as np
 
 STUDY = """name = "kills"
+csg = false
 [training]
 epochs = 1
 batch_size = 32
 [[grid]]
-dataset = "digits"
-train_samples = 100
+dataset = "tiny"
 model = "resnet10"
 num_features = 8
 norm = "batch"
 temperature = [1, 2, 4, 8]
-seeds = 6
+seeds = 2
 """
 OUTCOME = (
     "status",
@@ -65,12 +72,74 @@ class Broken(Exception):
     """What must not happen did."""
 
 
-def start(study: Path, store: Path, workers: int, ray: bool = False) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(store)]
+class Forked:
+    """A command in a fork of this process, with what ``subprocess.Popen`` offers."""
+
+    def __init__(self, command: list[str], log: int) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            status = 1
+            try:
+                os.setsid()
+                os.dup2(log, 1)
+                os.dup2(log, 2)
+                status = _in_fork(command)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+
+    def poll(self) -> int | None:
+        return self._reap(os.WNOHANG)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is None:
+            self._reap(0)
+        end = time.monotonic() + (timeout or 0)
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("tstar sweep", timeout or 0)
+            time.sleep(0.01)
+        assert self.returncode is not None
+        return self.returncode
+
+    def _reap(self, how: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, how)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+def _in_fork(command: list[str]) -> int:
+    """The command line's own ``main``, whose workers are forked as well."""
+    from tstar.cli.app import main
+    from tstar.sweep import engine
+
+    fork = multiprocessing.get_context("fork")
+    engine.multiprocessing.get_context = lambda method: fork  # type: ignore[attr-defined]
+    sys.argv = ["tstar", *command]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+Group = Union["subprocess.Popen[bytes]", Forked]
+
+
+def start(study: Path, store: Path, workers: int, ray: bool = False, warm: bool = False) -> Group:
+    command = ["sweep", str(study), "--store", str(store), "--data-root", str(study.parent)]
     command += ["--workers", str(workers), *(["--engine", "ray"] if ray else [])]
     with store.with_suffix(".log").open("ab") as log:
+        if warm:
+            return Forked(command, log.fileno())
         return subprocess.Popen(
-            command,
+            [sys.executable, "-m", "tstar", *command],
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -78,7 +147,7 @@ def start(study: Path, store: Path, workers: int, ray: bool = False) -> subproce
         )
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: Group) -> None:
     """The whole group, at once; and see that nothing of it is left."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -118,10 +187,28 @@ def check(now: Runs, before: Runs, reference: Runs) -> None:
             raise Broken(f"{key}: {outcome} for {reference[key]}")
 
 
-def undisturbed(study: Path, folder: Path) -> tuple[Runs, float]:
+def write_data(folder: Path) -> None:
+    """Small images of three classes: reading them takes no other library."""
+    random_ = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    x = random_.integers(0, 256, (90, 8, 8, 1), dtype=np.uint8)
+    x[:, :, :, 0] //= (1 + y)[:, None, None].astype(np.uint8)
+    np.savez(folder / "tiny.npz", x_train=x[:60], y_train=y[:60], x_test=x[60:], y_test=y[60:])
+
+
+def warm_up() -> None:
+    """Import what a run needs; a thread of torch's would not survive a fork, so nothing is computed."""
+    import torch._dynamo  # noqa: F401 (the optimizers import it)
+
+    import tstar.cli.app
+    import tstar.sweep.execute
+    import tstar.training.running  # noqa: F401
+
+
+def undisturbed(study: Path, folder: Path, warm: bool) -> tuple[Runs, float]:
     """Every run of the study, and the seconds that it takes."""
     begun = time.monotonic()
-    process = start(study, folder / "reference.db", 1)
+    process = start(study, folder / "reference.db", 1, warm=warm)
     if process.wait():
         raise Broken((folder / "reference.log").read_text(encoding="utf-8"))
     return finished(folder / "reference.db"), time.monotonic() - begun
@@ -141,7 +228,7 @@ def small_disk(folder: Path, wanted: bool) -> Iterator[Path]:
             subprocess.run(["umount", str(disk)], check=True)
 
 
-def disturb(group: subprocess.Popen[bytes], options: argparse.Namespace, rng: random.Random) -> str:
+def disturb(group: Group, options: argparse.Namespace, rng: random.Random) -> str:
     """Kill the group, or stop it for longer than its claims live."""
     if options.stops and rng.random() < 0.15:
         os.killpg(group.pid, signal.SIGSTOP)
@@ -151,6 +238,19 @@ def disturb(group: subprocess.Popen[bytes], options: argparse.Namespace, rng: ra
         return "stopped"
     kill(group)
     return "killed"
+
+
+def waited(group: Group, store: Path, seen: Runs, whole: float, rng: random.Random) -> None:
+    """Until a random moment: of the whole sweep, of its start, or of the runs after its first new one.
+
+    Starting takes most of a sweep as small as this one; without the third kind few moments would lie in training and in commits.
+    """
+    kind = rng.randrange(3)
+    if kind == 2:
+        while group.poll() is None and finished(store).keys() == seen.keys():
+            time.sleep(0.1)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        group.wait(rng.uniform(0, whole * (1.0, 0.3, 0.1)[kind]))
 
 
 def one_store(
@@ -165,18 +265,16 @@ def one_store(
     """A study from nothing to its end, in spite of everything."""
     seen: Runs = {}
     counts: Counter[str] = Counter()
-    groups: list[subprocess.Popen[bytes]] = []
+    groups: list[Group] = []
     fills = 2 if options.full else 0
     try:
         while len(seen) < len(reference) and time.monotonic() < end:
             while len(groups) < options.sweeps:
                 ray = options.ray and not groups
-                groups.append(start(study, store, rng.choice((1, 2)), ray))
+                groups.append(start(study, store, rng.choice((1, 2)), ray, options.warm))
                 counts["starts"] += 1
-            wait = rng.uniform(0, whole * (1.0 if rng.random() < 0.5 else 0.3))
             group = rng.choice(groups)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                group.wait(wait)
+            waited(group, store, seen, whole, rng)
             if fills and rng.random() < 0.3:
                 _fill(store.parent, rng.uniform(1, 10))
                 fills -= 1
@@ -218,6 +316,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--warm", action="store_true")
     parser.add_argument("--sweeps", type=int, default=1)
     parser.add_argument("--ray", action="store_true")
     parser.add_argument("--stops", action="store_true")
@@ -230,7 +329,10 @@ def main() -> int:
         folder = Path(name)
         study = folder / "study.toml"
         study.write_text(STUDY, encoding="utf-8")
-        reference, whole = undisturbed(study, folder)
+        write_data(folder)
+        if options.warm:
+            warm_up()
+        reference, whole = undisturbed(study, folder, options.warm)
         end = time.monotonic() + 60 * options.minutes
         stores = 0
         try:
