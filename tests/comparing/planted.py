@@ -8,10 +8,10 @@ def runs(**scores: list[float | None]) -> list[Run]:
         Run(
             name.replace("_", "-"),
             seed,
-            "diverged" if score is None else "done",
+            "failed" if score is None else "done",
             test_accuracy=score,
             val_accuracy=score,
-            error="it diverged" if score is None else "",
+            error="no teacher" if score is None else "",
         )
         for name, values in scores.items()
         for seed, score in enumerate(values)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from tests.comparing.planted import BETTER, DEFAULT, NOISE, runs
 from tstar import TstarError
-from tstar.comparing import paired, summarize, to_markdown
+from tstar.comparing import Run, paired, summarize, to_markdown
 from tstar.comparing.statistics import holm
 
 
@@ -75,7 +75,16 @@ def test_a_failed_run_is_shown_left_out_of_the_pairs_and_never_marked():
     assert shaky.mean == pytest.approx(98.25)
     text = to_markdown([*rows.values()])
     assert "4 (1 failed)" in text
-    assert "it diverged" in text
+    assert "no teacher" in text
     gone = {r.method: r for r in summarize(runs(default=DEFAULT, gone=[None] * 5))}["gone"]
     assert gone.mean is None
     assert gone.paired is None
+
+
+def test_a_diverged_run_counts_as_chance_and_is_shown():
+    gone = [Run("wild", seed, "diverged", test_accuracy=0.1, error="NaN") for seed in range(5)]
+    rows = summarize([*runs(default=DEFAULT), *gone])
+    assert (rows[1].n, rows[1].failed, rows[1].diverged, rows[1].rank) == (5, 0, 5, 2)
+    assert rows[1].mean == pytest.approx(10.0)
+    assert rows[1].paired.verdict == "worse"
+    assert "5 (5 diverged)" in to_markdown(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import shlex
 import sys
@@ -16,6 +15,7 @@ from rich.console import Console
 from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot, OldOut
+from tstar.cli.printing import tell_json
 
 if TYPE_CHECKING:
     from tstar.comparing.statistics import Row, Run
@@ -114,7 +114,7 @@ def compare(
         save(runs, rows, out or output, baseline=baseline, about=_about(dataset)) if runs else []
     )
     if as_json:
-        typer.echo(json.dumps(_record(runs, rows, stopped), indent=2))
+        tell_json(_record(runs, rows, stopped))
     elif rows:
         console = Console()
         console.print(to_table(rows, baseline, title=f"{dataset.name}, {model}"))
@@ -138,7 +138,7 @@ def verdicts(rows: list[Row], baseline: str) -> list[str]:
     if unclear:
         n = max(row.paired.n for row in tested if row.paired)
         said.append(f"no evidence of a difference at n = {n}: {', '.join(unclear)}")
-    said += [f"failed: {row.method}: {error}" for row in rows for error in row.errors]
+    said += [f"failed or diverged: {row.method}: {error}" for row in rows for error in row.errors]
     return said
 
 
@@ -198,7 +198,7 @@ class _Live:
         if self.console.is_terminal:
             self._draw()
             return
-        score = run.error if run.test_accuracy is None else f"{100 * run.test_accuracy:.2f} %"
+        score = run.error or f"{100 * (run.test_accuracy or 0.0):.2f} %"
         self.console.print(f"{run.method}, seed {run.seed}: {score}", markup=False, highlight=False)
 
     def _draw(self) -> None:
@@ -208,6 +208,3 @@ class _Live:
 
         table = to_table(summarize(self.runs, self.baseline), self.baseline)
         self.live.update(Group(table, self.progress))
-
-
-__all__ = ["compare", "verdicts"]

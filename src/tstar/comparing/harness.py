@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tstar import methods as registry
 from tstar.comparing.statistics import Row, Run, summarize
+from tstar.difficulty import csg as measure_csg
 from tstar.errors import TstarError
 from tstar.methods.calibration import reliability
 from tstar.methods.interface import Method
@@ -98,7 +99,8 @@ def compare_methods(
 
     Runs are paired by seed: the same held-out part, initial weights and order of batches for every
     method. Validation data chooses (temperature check, temperature scaling, meta-kd), test data
-    scores, at the last epoch. A run that diverges or cannot be done is recorded with its reason.
+    scores, at the last epoch. A run that diverges counts as chance, 1/K; one that cannot be done is left out. Both are
+    recorded with the reason.
 
     Args:
         data: a data set in memory.
@@ -121,7 +123,7 @@ def compare_methods(
             f"val_fraction > 0 must hold for {which}, which need validation data, but got 0."
         )
     if "csg" in needs and csg is None:
-        csg = measure_csg(data)
+        csg = float(measure_csg(data))
     bench = _Bench(data, model, num_features, teacher_features, csg, config, on_epoch)
     runs: list[Run] = []
     for seed in todo.seeds:
@@ -133,29 +135,17 @@ def compare_methods(
     return Comparison(tuple(runs), todo.baseline)
 
 
-def measure_csg(data: DataSet) -> float:
-    """The cumulative spectral gradient of the training part."""
-    from tstar.difficulty import csg
-
-    return float(csg(data))
-
-
+@dataclass
 class _Bench:
     """What the runs of one comparison share; a teacher is trained once per seed."""
 
-    def __init__(
-        self,
-        data: DataSet,
-        model: str,
-        num_features: int | None,
-        teacher_features: int | None,
-        csg: float | None,
-        config: Config,
-        on_epoch: OnEpoch | None,
-    ) -> None:
-        self.data, self.model, self.num_features = data, model, num_features
-        self.teacher_features, self.csg, self.config = teacher_features, csg, config
-        self.on_epoch = on_epoch
+    data: DataSet
+    model: str
+    num_features: int | None
+    teacher_features: int | None
+    csg: float | None
+    config: Config
+    on_epoch: OnEpoch | None
 
     def new_seed(self, seed: int) -> None:
         self.seed, self.parts = seed, make_parts(self.data, self.config, seed)
@@ -173,12 +163,13 @@ class _Bench:
             trained.model, trained.parts.x_test, prepare=trained.parts.ready, amp=self.config.amp
         )
         done = result.status == "done"
+        chance = 1 / self.data.num_classes  # a run that diverges guesses
         return Run(
             name,
             self.seed,
             result.status,
-            test_accuracy=result.test_accuracy,
-            val_accuracy=result.val_accuracy,
+            test_accuracy=result.test_accuracy if done else chance,
+            val_accuracy=result.val_accuracy if done else chance,
             nll=result.nll,
             ece=result.ece,
             trainings=cost(method),

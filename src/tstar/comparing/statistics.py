@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one seed. Accuracies are shares in [0, 1], ``None`` unless ``status`` is "done".
+    """One method on one seed. Accuracies are shares in [0, 1], 1/K of a diverged run, ``None`` of a failed one.
 
     ``reliability`` is the diagram's data on the test set, after temperature scaling where the method
     is that.
@@ -73,6 +73,7 @@ class Row:
     method: str
     n: int
     failed: int
+    diverged: int
     mean: float | None
     sd: float | None
     val_mean: float | None
@@ -127,12 +128,13 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _row(name: str, runs: Sequence[Run]) -> Row:
-    done = [run for run in runs if run.status == "done" and run.test_accuracy is not None]
+    done = [run for run in runs if run.test_accuracy is not None]
     scores = [100 * (run.test_accuracy or 0.0) for run in done]
     return Row(
         method=name,
         n=len(done),
         failed=len(runs) - len(done),
+        diverged=sum(run.status == "diverged" for run in done),
         mean=fmean(scores) if scores else None,
         sd=stdev(scores) if len(scores) > 1 else None,
         val_mean=_mean([run.val_accuracy for run in done], 100),

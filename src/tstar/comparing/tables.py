@@ -7,19 +7,21 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tstar.comparing.reliability import draw_reliability, reliability_data, reliability_records
 from tstar.comparing.statistics import Paired, Row, Run
 from tstar.text import disarmed
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as RichTable
+
+    from tstar.report.tables.cells import Table
 
 HEADERS = ("method", "accuracy [%]", "n", "cost", "NLL", "ECE", "vs {}", "p", "p (W)")
 NOTE = (
     "Test accuracy at the last epoch, mean ± sample standard deviation over n seeds; best in bold, second "
-    "underlined. Cost: training runs per seed (those of a search, and a teacher). Difference in points over "
+    "underlined. A run that diverged counts as chance, 1/K. Cost: training runs per seed (those of a search, and a teacher). Difference in points over "
     "the same seeds ± half its 95 % interval; p from the paired t-test after Holm's correction for the "
     "number of methods, p (W) from Wilcoxon's signed-rank test, uncorrected."
 )
@@ -31,6 +33,7 @@ def cells(row: Row) -> list[str]:
     if row.sd is not None:
         score += f" ± {row.sd:.2f}"
     count = f"{row.n}" + (f" ({row.failed} failed)" if row.failed else "")
+    count += f" ({row.diverged} diverged)" if row.diverged else ""
     return [
         row.method,
         score,
@@ -44,42 +47,37 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def to_table(rows: Sequence[Row], baseline: str = "default", title: str | None = None) -> Table:
+def to_table(rows: Sequence[Row], baseline: str = "default", title: str = "") -> RichTable:
     """The table for a terminal: without NLL and p (W), which the files have, to fit 80 columns."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
+    from tstar.report.tables.markup import to_rich
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    shown = [i for i, header in enumerate(HEADERS) if header not in ("NLL", "p (W)")]
-    for i in shown:
-        justify: Literal["left", "right"] = "right" if i else "left"
-        overflow: Literal["fold", "ellipsis"] = "ellipsis" if i else "fold"
-        header = HEADERS[i].format(baseline)
-        table.add_column(header, justify=justify, overflow=overflow, no_wrap=i > 0)
-    style = {1: "[bold]{}[/]", 2: "[underline]{}[/]"}
-    for row in rows:
-        texts = [escape(text) for text in cells(row)]
-        texts[1] = style.get(row.rank or 0, "{}").format(texts[1])
-        table.add_row(*(texts[i] for i in shown))
-    return table
+    return to_rich(_table(rows, baseline, title, leave=("NLL", "p (W)")))
 
 
 def to_markdown(rows: Sequence[Row], baseline: str = "default") -> str:
     """The table for a document, with the note that says how to read it."""
-    style = {1: "**{}**", 2: "<u>{}</u>"}
-    lines = [
-        "| " + " | ".join(header.format(baseline) for header in HEADERS) + " |",
-        "|---" + "|---:" * (len(HEADERS) - 1) + "|",
-    ]
+    from tstar.report.tables import markup
+
+    return markup.to_markdown(_table(rows, baseline, f"Methods compared with {baseline}"))
+
+
+def _table(rows: Sequence[Row], baseline: str, title: str, leave: Sequence[str] = ()) -> Table:
+    from tstar.report.tables.cells import Block, Cell, Table
+
+    shown = [i for i, header in enumerate(HEADERS) if header not in leave]
+    marks = {1: "best", 2: "second", None: ""}
+    body = []
     for row in rows:
-        texts = [text.replace("|", "\\|") for text in cells(row)]
-        texts[1] = style.get(row.rank or 0, "{}").format(texts[1])
-        lines.append("| " + " | ".join(texts) + " |")
-    failures = [f"- {row.method}: {error}" for row in rows for error in row.errors]
-    if failures:
-        lines += ["", "Failed runs:", "", *failures]
-    return "\n".join([*lines, "", NOTE, ""])
+        texts = cells(row)
+        body.append(tuple(Cell(texts[i], mark=marks[row.rank] if i == 1 else "") for i in shown))
+    return Table(
+        name="comparison",
+        title=title,
+        columns=tuple(HEADERS[i].format(baseline) for i in shown),
+        blocks=(Block(tuple(body)),),
+        note=NOTE,
+        notes=tuple(f"{row.method}: {error}" for row in rows for error in row.errors),
+    )
 
 
 def to_csv(rows: Sequence[Row]) -> str:
