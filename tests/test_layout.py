@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import tstar
+
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "tstar"
 # Files that hold nothing to test: a version, and the door of ``python -m tstar``.
@@ -44,3 +46,11 @@ def test_a_file_without_one_is_seen(tmp_path):
     (tests / "test_c.py").write_text("def test_c():\n    pass\n", encoding="utf-8")
     (tests / "test_d.py").write_text("def helper():\n    pass\n", encoding="utf-8")
     assert untested(source, tests) == ["a/b.py", "d.py"]
+
+
+def test_no_module_bears_the_name_of_a_public_function():
+    """``tstar.fit`` is the function, whatever was imported before."""
+    public = {*tstar.__all__} - {*tstar._SUBPACKAGES}
+    modules = {p.parent.name if p.stem == "__init__" else p.stem for p in PACKAGE.rglob("*.py")}
+    assert "advice" in modules
+    assert public & modules == set()

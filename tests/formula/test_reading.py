@@ -106,6 +106,23 @@ def test_a_cycle_is_not_read_as_its_base_rate():
     assert found == pytest.approx(steady, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: torch_schedules.CosineAnnealingLR(o, 1000),
+        lambda o: torch_schedules.LinearLR(o, 1.0, 1e-9, 1000),
+        lambda o: torch_schedules.StepLR(o, 500),
+        lambda o: torch_schedules.MultiStepLR(o, [500]),
+        lambda o: torch_schedules.CosineAnnealingWarmRestarts(o, 500),
+    ],
+)
+def test_a_schedule_longer_than_the_epochs_steps_after_every_batch(make):
+    own = optimizer(0.1)
+    found = Training.of(own, scheduler=make(own), epochs=10, samples=10_000, batch_size=100)
+    assert found.steps == 1000
+    assert found.rate_factor == pytest.approx(0.5, abs=0.06)
+
+
 def test_a_clock_that_is_not_known_is_told():
     own = optimizer(0.1)
     scheduler = torch_schedules.StepLR(own, 30)

@@ -7,6 +7,7 @@ from torch import nn
 import tstar
 from tests.surgery.networks import Wordy, small_convnet
 from tstar import TemperedHead, TstarError
+from tstar.surgery.finding import unwrap
 
 
 class Cosine(nn.Linear):
@@ -116,3 +117,14 @@ def test_models_that_cannot_be_tempered(make, message):
 def test_an_unknown_path_names_the_candidates():
     with pytest.raises(TstarError, match="the last candidates are '6'"):
         tstar.temper(small_convnet(), 2.0, head="classifier")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"],
+)
+def test_a_wrapper_is_opened(name):
+    wrapper, model = type(name, (nn.Module,), {})(), small_convnet()
+    wrapper.module = model
+    assert unwrap(wrapper) is model
+    assert unwrap(torch.compile(model)) is model

@@ -66,7 +66,8 @@ class Wrapped(nn.Module):
 def test_a_task_without_softmax_is_seen_through_wrappers(task, named):
     with pytest.raises(TstarError, match=named):
         tstar.temper(Wrapped(task), 2.0)
-    assert tstar.temper(Wrapped(task), 2.0, loss="cross_entropy")
+    for loss in ("cross_entropy", nn.CrossEntropyLoss(), nn.NLLLoss(), F.nll_loss):
+        assert tstar.temper(Wrapped(task), 2.0, loss=loss)
     assert tstar.temper(Wrapped("single_label_classification"), 2.0)
 
 
@@ -85,7 +86,8 @@ def test_a_sigmoid_after_the_logits_is_no_softmax(end):
 @pytest.mark.parametrize(
     "loss",
     [nn.BCEWithLogitsLoss(), F.binary_cross_entropy_with_logits, nn.MSELoss(), "mse_loss", F.smooth_l1_loss,
-     nn.MultiLabelSoftMarginLoss(), "BinaryCrossEntropy", "sigmoid_focal_loss"],
+     nn.MultiLabelSoftMarginLoss(), "BinaryCrossEntropy", "sigmoid_focal_loss", nn.L1Loss(), nn.HuberLoss(),
+     F.huber_loss, F.multilabel_margin_loss, "SigmoidFocalLoss"],
 )  # fmt: skip
 def test_a_declared_loss_without_softmax_is_refused(loss):
     with pytest.raises(TstarError, match="softmax temperature does not apply"):
