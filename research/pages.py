@@ -199,7 +199,7 @@ def forgiving() -> str:
     """What a learning rate that is off costs each recipe, mean over conditions."""
     table = pd.read_csv(ROOT / "results/speeds/sensitivity.csv")
     table = table[(table["part"] == "core") & table["off"].isin((0.32, 3.16, 10.0))]
-    cells = table.pivottable_of(
+    cells = table.pivot_table(
         index=["recipe", "T"], columns="off", values="loss", aggfunc=["mean", "size"]
     )
     lines = []

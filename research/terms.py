@@ -3,8 +3,8 @@
     python -m research.terms
 
 T = c·Π xᵢ^eᵢ over the SGD conditions with BN at the user's rate. One exponent at a time is moved, c is fitted anew, and the mean gain
-over plain is compared: at the law's exponent, without the term (0), and at its best. Gains between temperatures that were run are
-interpolated in ln T. The paper's terms are sqrt(M), ln K and ln csg.
+over plain is compared: at the law's exponent, without the term (0), and at its best. Every T stands for the nearest that was run, in
+ln T: interpolation would favor the law, whose own T was run in every condition. The paper's terms are sqrt(M), ln K and ln csg.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ class Curves:
         )  # fmt: skip
 
     def gains(self, logs: np.ndarray) -> np.ndarray:
-        at = np.array([np.interp(T, *curve) for T, curve in zip(logs, self.curves, strict=True)])
+        at = np.array(
+            [
+                values[np.abs(known - T).argmin()]
+                for T, (known, values) in zip(logs, self.curves, strict=True)
+            ]
+        )
         return np.clip(at - self.plain, -MOST, MOST)
 
     def best(self, exponents: dict[str, float]) -> tuple[float, float, np.ndarray]:

@@ -81,8 +81,7 @@ class Recommendation(rendering.Drawn):
         """What to expect over the plain model, in words; empty where it is not known."""
         if self.evidence is None:
             return ""
-        other = self.leave and self.lr_factor == 1  # what is not advised, and why
-        return f"With a BatchNorm and T: {self.evidence}" if other else str(self.evidence)
+        return f"With a BatchNorm and T: {self.evidence}" if self.leave else str(self.evidence)
 
     @property
     def training(self) -> Training:
@@ -191,16 +190,21 @@ def recommend(
     extra += _network(unwrap(model), found, follows, told)
     leave, factor, evidence = norm is None, 1.0, None
     named = variant is not None or coefficients is not None
-    if not leave and not named and told.measured:
+    norms = norms_of(unwrap(model), found.layer)
+    if (
+        told.scenario == "finetune" and norms == "frozen"
+    ):  # a linear probe, which the second atlas has
+        told = replace(told, scenario=None)
+        result = explain(found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=told)  # fmt: skip
+    if not leave and not named and told.measured and told.scenario != "finetune":
         chosen = similar.choice(told.family)
         recipe = str(chosen["recipe"])
-        norms = norms_of(unwrap(model), found.layer)
         asked = "bn" if recipe == similar.LEAVE else recipe
         samples = None if data is None else _length(data)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
         if evidence is None or evidence.far:
             recipe = similar.LEAVE
-        leave, factor = recipe in similar.PLAIN, similar.RATES.get(recipe, 1.0)
+        leave, factor = recipe == similar.LEAVE, similar.RATES.get(recipe, 1.0)
         extra.append(_choice(told, chosen, evidence))
         if factor != 1:
             faster = replace(told, lr=factor * (told.lr or 0))
@@ -253,8 +257,6 @@ def _choice(training: Training, chosen: Mapping[str, Any], evidence: Expectation
         f"With {family} this gained {chosen['gain']:+.1f} ± {chosen['error']:.1f} points over the plain model on average "
         f"({count} trainings)."
     )
-    if chosen["recipe"] == "rate":
-        text += " A BatchNorm and T added nothing to that."
     return Notice("note", "gain", text)
 
 

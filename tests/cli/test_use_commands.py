@@ -32,7 +32,7 @@ def test_temperature_json():
 
 def test_temperature_for_a_training():
     words = ("--features", "384", "--classes", "77", "--optimizer", "adamw", "--steps", "120")
-    done = tstar("temperature", *words, "--lr", "3e-4")
+    done = tstar("temperature", *words, "--lr", "3e-4", "--scenario", "finetune")
     assert done.returncode == 0
     assert done.stdout.startswith("Train at T = 0.")
     text = " ".join(done.stdout.split())  # whatever the width of the terminal

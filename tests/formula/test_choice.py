@@ -22,7 +22,7 @@ AWARE = Training("sgd", 0.1, 800)
         (10, 5.0, Training(scenario="scratch"), "cn"),
         (10, 5.0, Training(scenario="finetune"), "csgcn"),
         (10, 0.1, Training(scenario="finetune"), "cn"),
-        (10, 5.0, AWARE, "budget"),
+        (10, 5.0, AWARE, "speed"),
         (10, 5.0, Training("lion", 0.1, 800), "csgcn"),  # and then T = 1
         (10, 5.0, Training("sgd", 0.1), "csgcn"),
     ],

@@ -37,14 +37,14 @@ def test_momentum_lengthens_the_steps_of_sgd_alone():
     assert Training("adam", 0.1, 10, momentum=0.0).spent == 1.0
 
 
-LAW = Budget(sgd=0.5, adam=0.1, minimum=0.5, power=0.25, maximum=32.0)
-SGD, ADAM = Training("sgd", 0.1, 100), Training("adamw", 1e-3, 100)
+LAW = Budget(sgd=0.5, adam=3.0, minimum=0.5, power=0.25, maximum=32.0)
+ADAM = Training("adamw", 1e-3, 100)
 
 
 def test_the_law_by_hand():
     how = Training("sgd", 0.1, 1600, 0.9, batch_size=10)
     assert limit(LAW, 90, 10, how)[0] == pytest.approx(0.5 * 3 * 160**0.25)
-    assert limit(LAW, 90, 10, ADAM)[0] == pytest.approx(0.9)  # a bound, as before
+    assert limit(LAW, 90, 10, ADAM)[0] == 3.0
 
 
 def test_how_the_law_scales():
@@ -60,6 +60,17 @@ def test_how_the_law_scales():
     assert T(momentum=0.0) / T() == pytest.approx(0.1**0.25)
 
 
+def test_fine_tuning_has_the_bound_of_the_first_atlas():
+    how = {"optimizer": "sgd", "lr": 0.01, "steps": 800}
+    tuned = tstar.explain(512, 10, scenario="finetune", **how)
+    assert tuned.variant == "budget"
+    assert tuned.temperature == pytest.approx(0.28 * math.sqrt(8 * 512 / 10))
+    for scenario in (None, "scratch"):
+        assert tstar.explain(512, 10, scenario=scenario, **how).variant == "speed"
+    adam = tstar.explain(384, 77, optimizer="adamw", lr=3e-4, steps=120, scenario="finetune")
+    assert adam.temperature == pytest.approx(0.026 * 0.036 * 384)
+
+
 def test_a_batch_size_that_is_not_told_is_64():
     told, untold = (Training("sgd", 0.1, 800, batch_size=size) for size in (64, None))
     assert limit(LAW, 64, 10, told) == limit(LAW, 64, 10, untold)
@@ -67,10 +78,9 @@ def test_a_batch_size_that_is_not_told_is_64():
 
 
 def test_nothing_is_advised_that_was_not_tried():
-    assert within(LAW, 0.1, 5.0, SGD) == 0.5
-    assert within(LAW, 100.0, 5.0, SGD) == 32.0
-    assert within(LAW, 7.0, 5.0, SGD) == 7.0  # the paper's T* is no bound of the law …
-    assert within(LAW, 7.0, 5.0, ADAM) == 5.0  # … but of Adam's
+    assert within(LAW, 0.1, 5.0) == 0.5
+    assert within(LAW, 100.0, 5.0) == 32.0
+    assert within(LAW, 7.0, 5.0) == 7.0  # the paper's T* is no bound of the law
     low = tstar.explain(16, 200, lr=1e-5, optimizer="sgd", steps=100)
     assert low.temperature == training_aware().budget.minimum
     assert "lowest that is advised" in str(low)
@@ -86,8 +96,8 @@ def test_where_the_paper_was_fitted_the_law_agrees_with_it():
 
 
 def test_a_bound_of_an_older_file_still_bounds(tmp_path):
-    assert within(BUDGET, 0.01, 3.0, SGD) == 0.25  # the lowest that was tried …
-    assert within(BUDGET, 0.01, 0.1, SGD) == 0.1  # … unless T* itself is lower
+    assert within(BUDGET, 0.01, 3.0) == 0.25  # the lowest that was tried …
+    assert within(BUDGET, 0.01, 0.1) == 0.1  # … unless T* itself is lower
     own = Coefficients("mine", 0.4, 1.0, budget=Budget(0.3, 0.02))
     how = {"optimizer": "sgd", "coefficients": own}
     low = tstar.explain(64, 10, lr=0.01, steps=100, **how)
@@ -99,8 +109,8 @@ def test_a_bound_of_an_older_file_still_bounds(tmp_path):
 def test_without_the_training_it_is_the_papers():
     assert tstar.temperature(64, 10) == tstar.temperature(64, 10, variant="cn")
     assert "limit" not in tstar.explain(64, 10).to_dict()
-    assert "budget" not in published()
-    assert get("budget").variant == "budget"
+    assert not {"budget", "speed"} & set(published())
+    assert (get("budget").variant, get("speed").variant) == ("budget", "speed")
 
 
 @pytest.mark.parametrize(
@@ -171,8 +181,7 @@ def test_c_is_that_of_the_first_atlas():
             facts = case.facts
             how = Training("sgd", facts["lr"], int(facts["steps"]), facts["momentum"], batch_size=int(facts["batch_size"]))  # fmt: skip
             T = within(
-                law, limit(law, facts["num_features"], facts["num_classes"], how)[0], 0.0, how
-            )
+                law, limit(law, facts["num_features"], facts["num_classes"], how)[0], 0.0)
             points.append(judge(case, T).regret)
         return sum(points) / len(points)
 

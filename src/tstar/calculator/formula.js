@@ -104,15 +104,17 @@ function spentBy(known, { family, lr, steps, momentum, factor }) {
 
 const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
 
-/** T of the law (SGD) or the highest T that a training allows (Adam), and how it reads, as tstar.formula.law has it. */
-function limitOf(known, facts, training) {
+/** T of a law, or the highest T that a bound allows, and how it reads, as tstar.formula.law has it. */
+function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
   const { num_features: M, num_classes: K } = facts;
-  const { sgd: c, adam: a, power: p } = known.aware.budget;
-  if (training.family !== "sgd") {
+  const { family, lr, steps, momentum, batch } = training;
+  if (p === undefined) {
     const spent = spentBy(known, training);
-    return { value: a * spent * M, reads: `a·lr·steps·M = ${general(a)}·${general(spent, 4)}·${general(M)}` };
+    if (family !== "sgd") return { value: a * spent * M, reads: `a·lr·steps·M = ${general(a)}·${general(spent, 4)}·${general(M)}` };
+    const value = c * Math.sqrt((spent * M) / K);
+    return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(c)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
   }
-  const { lr, steps, momentum, batch } = training;
+  if (family !== "sgd") return { value: a, reads: "a, of Adam and AdamW," };
   const B = batch ?? known.batch;
   const rest = 1 - (momentum ?? known.momentum);
   const value = c * Math.sqrt(lr * M) * (steps / (K * B * rest)) ** p;
@@ -130,23 +132,23 @@ function trainingFlags(budget, family, spent) {
   return [{ level: "extrapolation", message }];
 }
 
-/** As explainSet, at the T that suits the training. */
-function explainAware(known, facts, training) {
-  const set = known.aware;
+/** As explainSet, at the T that suits the training: a law's, or T* no hotter than a bound allows. */
+function explainAware(known, set, facts, training) {
   const plain = explainSet(set, facts);
-  const { value, reads } = limitOf(known, facts, training);
-  const { minimum, maximum } = set.budget;
+  const { value, reads } = limitOf(known, set.budget, facts, training);
+  const { minimum, maximum, power } = set.budget;
   const bound = plain.temperature;
-  const sgd = training.family === "sgd";
-  const temperature = sgd ? Math.min(Math.max(value, minimum), maximum) : Math.max(Math.min(bound, value), Math.min(bound, minimum));
-  let limit = `${sgd ? "asks for" : "allows at most"} ${reads} = ${general(value, 4)}`;
-  if (!sgd && value >= bound) limit += "; T* is within it";
-  else if (!sgd && value >= temperature) limit += ", lower than T*: the budget sets T";
-  else if (value < temperature) limit += `${sgd ? ";" : ", and"} ${general(temperature)} is the lowest that is advised`;
-  else if (value > temperature) limit += `; ${general(temperature)} is the highest that is advised`;
-  const paper = !sgd && value >= bound;
+  const law = power !== undefined;
+  const temperature = law ? Math.min(Math.max(value, minimum), maximum) : Math.max(Math.min(bound, value), Math.min(bound, minimum));
+  const start = `${law ? "asks for" : "allows at most"} ${reads} = ${general(value, 4)}`;
+  let limit = start;
+  if (law && value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
+  else if (!law && value >= bound) limit += "; T* is within it";
+  else if (!law && value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised`;
+  else if (!law) limit += ", lower than T*: the budget sets T";
+  const paper = !law && value >= bound;
   const flags = [...flagsOf(paper ? known.sets.cn : set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
-  return { ...plain, bound, temperature, limit, wanted: value, decides: !sgd && value < bound, flags };
+  return { ...plain, bound, temperature, start, limit, law, wanted: value, decides: !law && value < bound, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -174,18 +176,22 @@ function decide(known, facts, training, named = null) {
   if (named) {
     [name, reason] = [named, known.reasons.named];
   } else if (isMeasured(training) && facts.num_classes !== null) {
-    [name, reason] = ["budget", known.reasons.aware];
+    const tuned = training.scenario === "finetune";
+    [name, reason] = tuned ? ["budget", known.reasons.tuned] : ["speed", known.reasons.aware];
   } else {
     ({ name, reason } = chooseVariant(known, facts, training.scenario));
   }
-  found = name === "budget" ? explainAware(known, facts, training) : explainSet(known.sets[name], facts);
+  const aware = { budget: known.tuned, speed: known.aware }[name];
+  found = aware ? explainAware(known, aware, facts, training) : explainSet(known.sets[name], facts);
   const computed = found.temperature;
   let temperature = computed;
   if (!named && ["scale-free", "other"].includes(training.family)) temperature = Math.min(computed, known.limits.SAFE);
   else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
   }
-  const result = { ...found, computed, temperature, bound: found.bound ?? computed };
+  // Where a notice gives another T, the bound's own words would not fit.
+  const limit = found.limit && !found.law && temperature !== computed ? `${found.start}, lower than T*` : found.limit;
+  const result = { ...found, limit, computed, temperature, bound: found.bound ?? computed };
   return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
 }
 
@@ -200,11 +206,12 @@ function noticesFor(known, facts, training, result) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
     if (result.decides) say("budget", { bound: general(result.bound, 3) });
-    if (batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
-    if (family === "sgd" && known.faster !== 1) {
+    if (result.law && batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
+    const faster = known.faster[family];
+    if (result.law && faster !== 1) {
       const { minimum, maximum } = known.aware.budget;
-      const T = Math.min(Math.max(result.wanted * Math.sqrt(known.faster), minimum), maximum);
-      say("higher-rate", { factor: general(known.faster), lr: general(known.faster * lr), T: general(T, 3) });
+      const T = Math.min(Math.max(result.wanted * (family === "sgd" ? Math.sqrt(faster) : 1), minimum), maximum);
+      say("higher-rate", { factor: general(faster), lr: general(faster * lr), T: general(T, 3) });
     }
   } else if (["scale-free", "other"].includes(family)) {
     say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });

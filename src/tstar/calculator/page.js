@@ -9,7 +9,7 @@ const make = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
-const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your training" };
+const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your fine-tuning", speed: "for your training" };
 const AXIS = [0.1, 512];
 const TRAINING = ["lr", "steps", "momentum", "batch", "smoothing"];
 let picked = null; // the variant that the reader chose, if any

@@ -38,6 +38,7 @@ def facts() -> dict[str, Any]:
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
         "aware": training_aware().to_dict(),
+        "tuned": training_aware("finetune").to_dict(),
         "evidence": evidence(),
         "csgRange": csg_range(),
         "reasons": REASONS,
@@ -57,7 +58,7 @@ def facts() -> dict[str, Any]:
             )
         },
         "batch": BATCH,
-        "faster": similar.RATES.get(similar.choice("sgd")["recipe"], 1.0),
+        "faster": {f: similar.RATES.get(similar.choice(f)["recipe"], 1.0) for f in ("sgd", "adam")},
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],

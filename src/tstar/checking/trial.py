@@ -114,11 +114,10 @@ class Check:
             f"T = {best.temperature:.3g}, which gives {100 * best.test_accuracy:.1f} % "
             f"({gap:+.1f} points{', within the noise' if abs(gap) <= 200 * noise else ''})"
         )
-        recipe = "" if told.temperature is None else f"BatchNorm, T = {told.temperature:.3g}, "
         other = (
             ""
             if told is ours
-            else f" With {recipe}{told.rate:g} times the rate it is {100 * told.test_accuracy:.1f} %, "
+            else f" With BatchNorm, T = {told.temperature:.3g} and {told.rate:g} times the rate it is {100 * told.test_accuracy:.1f} %, "
             f"{100 * (told.test_accuracy - plain.test_accuracy):+.1f} points over your model."
         )
         return (
@@ -272,8 +271,6 @@ def _favored(training: Training, head: Head, csg: float | None) -> list[Recipe]:
     rate = similar.RATES.get(recipe, 1.0)
     if rate == 1 or training.lr is None:
         return []
-    if recipe in similar.PLAIN:
-        return [(None, rate)]
     faster = replace(training, lr=rate * training.lr)
     T = explain(head.num_features, head.num_classes, csg, optimizer=faster).temperature
     return [(T, rate)]

@@ -115,7 +115,7 @@ TEXTS: dict[str, tuple[Severity, str]] = {
     ),
     "higher-rate": (
         "note",
-        "With SGD, {factor} times the rate (lr = {lr}) at T = {T} gained more than T at the plain model's rate; "
+        "{factor} times the rate (lr = {lr}) at T = {T} gained more than T at the plain model's rate; "
         "tstar.recommend decides for your model.",
     ),
     "no-batch-size": (
@@ -203,13 +203,13 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
         yield _say(key, computed=f"{result.computed:.3g}")
     budget = result.coefficients.budget
-    if budget is not None and result.limit and law.sets_temperature(budget, result.training):
-        if result.training.batch_size is None:
+    if budget is not None and budget.power is not None and result.limit is not None:
+        sgd = result.training.family == "sgd"
+        if sgd and result.training.batch_size is None:
             yield _say("no-batch-size", size=law.BATCH)
-        chosen = similar.choice(result.training.family)["recipe"]
-        factor = similar.RATES.get(chosen, 1.0)
-        if factor != 1 and chosen not in similar.PLAIN and result.training.lr is not None:
-            T = budget.clip(result.limit.value * factor**0.5)
+        factor = similar.RATES.get(similar.choice(result.training.family)["recipe"], 1.0)
+        if factor != 1 and result.training.lr is not None:
+            T = budget.clip(result.limit.value * (factor**0.5 if sgd else 1.0))
             lr = f"{factor * result.training.lr:g}"
             yield _say("higher-rate", factor=f"{factor:g}", lr=lr, T=f"{T:.3g}")
     elif result.limit is not None and result.limit.decides:

@@ -83,9 +83,9 @@ class Coefficients:
 
     @property
     def variant(self) -> str:
-        """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn; or ``"budget"``."""
+        """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn; or ``"budget"``, ``"speed"``."""
         if self.budget is not None:
-            return "budget"
+            return "budget" if self.budget.power is None else "speed"
         return {(False, False): "base", (True, False): "csg", (False, True): "cn"}.get(
             (self.gamma is not None, self.delta is not None), "csgcn"
         )
@@ -216,6 +216,6 @@ def get(name: str) -> Coefficients:
         raise unknown("variant", name, _shipped()) from None
 
 
-def training_aware() -> Coefficients:
-    """The set that knows how you train: the paper's cn, and the budget measured on the atlas."""
-    return get("budget")
+def training_aware(scenario: str | None = None) -> Coefficients:
+    """The set that knows how you train: the law of the second atlas; of the first where you fine-tune, which alone has that."""
+    return get("budget" if scenario == "finetune" else "speed")

@@ -105,7 +105,7 @@ class Explanation(rendering.Drawn):
         """What the training allows, in words; empty where it is not known."""
         if self.limit is None:
             return ""
-        if law.sets_temperature(self.coefficients.budget, self.training):  # type: ignore[arg-type]
+        if self.coefficients.budget is not None and self.coefficients.budget.power is not None:
             return self._law_text()
         text = f"allows at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
@@ -226,7 +226,7 @@ def explain(
     T = chosen.clip(total)
     limit = _limit(chosen, inputs, told, T)
     if limit is not None and chosen.budget is not None:
-        T = law.within(chosen.budget, limit.value, T, told)
+        T = law.within(chosen.budget, limit.value, T)
     unused = {"csg": chosen.gamma is None, "num_classes": chosen.delta is None}
     used = {n: v for n, v in inputs.items() if v is not None and not unused.get(n)}
     result = Explanation(
@@ -252,7 +252,7 @@ def _limit(
     if c.budget is None or M is None or K is None:
         return None
     value, expression = law.limit(c.budget, M, K, training)
-    return Limit(expression, value, law.sets_temperature(c.budget, training) or value < T)
+    return Limit(expression, value, c.budget.power is not None or value < T)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:

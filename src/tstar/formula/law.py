@@ -7,16 +7,14 @@ number of steps that each class has, steps/(K·B·(1 − μ)). The T that gives 
 
     SGD     T = c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p,    p = 1/4
 
-With Adam, whose steps do not see the gradient's scale, accuracy depends less on T, and T* is only bounded by how far the logits
-can go:
+With Adam, whose steps do not see the gradient's scale, accuracy hardly depends on T: one number, a.
 
-    Adam    T = min(T*, a·lr·steps·M)
-
-c and a were fitted on the first atlas; the law of SGD was tested on the second, which had no part in it (``coefficients.json``,
+c was fitted on the first atlas; the law was tested on the second, which had no part in it (``coefficients.json``,
 results/atlas2). Where the paper fitted its formula the law agrees with it: M = 512, K = 10, 7,800 steps of 128 at 0.1 give 12.2,
 the paper's ``base`` 11.7.
 
-A set without p bounds T* for SGD too, as version 0.1 did, and is still read: T = min(T*, c·sqrt(lr·steps·M/K)).
+A set without p is a bound on T* in place of a temperature, as version 0.1 had it, and is still read:
+T = min(T*, c·sqrt(lr·steps·M/K)) for SGD, min(T*, a·lr·steps·M) for Adam.
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -101,19 +99,16 @@ def read_range(name: str, ends: object) -> tuple[float, float]:
     raise TstarError(f"The range of {name} must be [low, high], got {ends!r}.")
 
 
-def sets_temperature(b: Budget, training: Training) -> bool:
-    """Whether the law gives T itself, not a bound on T*."""
-    return b.power is not None and training.family == "sgd"
-
-
 def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str]:
     """T of the law, or the highest T that a bound allows, and how it reads with its numbers in place."""
-    spent = training.spent
-    if training.family != "sgd":
-        return b.adam * spent * M, f"a·lr·steps·M = {b.adam:g}·{spent:.4g}·{M:g}"
-    if b.power is None:
+    spent, sgd = training.spent, training.family == "sgd"
+    if b.power is None and sgd:
         T = b.sgd * math.sqrt(spent * M / K)
         return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({spent:.4g}·{M:g}/{K:g})"
+    if b.power is None:
+        return b.adam * spent * M, f"a·lr·steps·M = {b.adam:g}·{spent:.4g}·{M:g}"
+    if not sgd:
+        return b.adam, "a, of Adam and AdamW,"
     assert training.lr is not None
     assert training.steps is not None
     batch = BATCH if training.batch_size is None else training.batch_size
@@ -123,8 +118,6 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
     return T, f"c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = {numbers}"
 
 
-def within(b: Budget, limit: float, T: float, training: Training) -> float:
+def within(b: Budget, limit: float, T: float) -> float:
     """The law's T, or the lower of T* and a bound; but nothing that was not tried."""
-    if sets_temperature(b, training):
-        return b.clip(limit)
-    return max(min(T, limit), min(T, b.minimum))
+    return b.clip(limit) if b.power is not None else max(min(T, limit), min(T, b.minimum))

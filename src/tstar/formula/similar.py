@@ -33,8 +33,7 @@ OTHER_NORMS = 1.0
 FAR = 1.5  # no nearer neighbor than this: nothing like it was measured
 SHARE = 0.8  # of the interval
 LEAVE = "leave"
-RATES = {"rate": 3.0, "faster": 3.0}  # what a recipe multiplies the learning rate by
-PLAIN = (LEAVE, "rate")  # recipes without BN and T
+RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
 
 
 @dataclass(frozen=True)
