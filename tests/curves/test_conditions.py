@@ -123,7 +123,7 @@ def test_none_left_says_what_is_there(runs):
             r"fraction from 0 to 1, got 71.5; divide percentages by 100.*\n.*dataset=task0",
         ),
         ({"val_accuracy": -0.1}, "got -0.1"),
-        ({"val_accuracy": np.nan}, "must be a number in every finished run"),
+        ({"val_accuracy": np.nan}, "val_accuracy is missing in a finished run"),
         ({"temperature": 0.0}, "temperature > 0 must hold"),
         ({"num_classes": None, "status": "diverged"}, "num_classes must be known"),
     ],

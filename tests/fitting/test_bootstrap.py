@@ -70,7 +70,7 @@ def test_each_replicate_has_its_own_curves(found, task):
     rng = np.random.default_rng(0)
     drawn = [bootstrap._redraw(found, "val", task.curves, "mean", rng) for _ in range(3)]
     T = rng.uniform(1, 64, (3, 7, len(found)))
-    got = bootstrap._accuracy(bootstrap._stack(drawn), T)
+    got = bootstrap._stack(drawn)(T)
     for i, one in enumerate(drawn):
         np.testing.assert_allclose(got[i], one(T[i]), atol=1e-12)
     assert not np.allclose(drawn[0].intercept, drawn[1].intercept)

@@ -23,7 +23,7 @@ def test_every_figure_is_drawn_the_same_way_twice_and_touches_no_global_state(
     data = plot.data(records)
     json.dumps(plain_data(data), allow_nan=False)
     if plot.per_part:
-        data = data._replace(**{plot.each: getattr(data, plot.each)[:2]})
+        data = data._replace(panels=data.panels[:2])
     first = save(plot.draw(data), tmp_path / "a.svg").read_bytes()
     second = save(plot.draw(data), tmp_path / "b.svg").read_bytes()
     assert first == second
@@ -53,11 +53,10 @@ def test_many_panels_are_drawn_in_parts(records):
 
 
 def test_many_tasks_are_drawn_in_parts(records):
-    """Whatever the field of panels is called."""
     plot = get_figure("difficulty")
     data = plot.data(records)
-    many = data._replace(tasks=data.tasks * 3)
-    assert [len(part.tasks) for part in plot.parts(many)] == [6, 3]
+    many = data._replace(panels=data.panels * 3)
+    assert [len(part.panels) for part in plot.parts(many)] == [12, 6]
     assert plot.parts(data) == [data]
 
 

@@ -12,7 +12,7 @@ from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.cli.progress import progress
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import require, unknown
 
 Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
@@ -111,7 +111,7 @@ def figure(
     Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
     """
     _require()
-    from tstar.report.catalogue import FIGURES, get_figure
+    from tstar.report.catalogue import get_figure
     from tstar.report.plain import plain_data
     from tstar.report.records import load
     from tstar.report.style import save
@@ -120,11 +120,6 @@ def figure(
         _list(as_json)
         return
     plot = get_figure(name)
-    if runs is None and plot.needs_runs:
-        raise TstarError(
-            f"The figure {name!r} is made from runs; give a store: tstar figure {name} runs.db. Without runs: "
-            f"{', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
-        )
     records = None
     if runs is not None:
         records = load(

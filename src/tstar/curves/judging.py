@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tstar.curves.conditions import Condition, Curve
 from tstar.curves.reading import Metric
 
@@ -50,10 +53,10 @@ def judge(
         return None
     curve = whole.matched()  # the grid is compared along its seeds
     accuracy, best = curve.at(temperature, on), curve.at(curve.best, on)
-    plain = condition.plain_by_seed(on)
-    usual = condition.curve()
-    gain, plain_seeds = _gain(whole, temperature, plain, on)
-    gain_bn, _ = _gain(whole, temperature, usual.by_seed(1.0, on) if usual else {}, on)
+    over = {
+        name: gains_by_seed(condition, whole, temperature, name, on) for name in ("plain", "bn_one")
+    }
+    gain, gain_bn = (float(g.mean()) if len(g) else None for g in over.values())
     return Judged(
         temperature=float(temperature),
         accuracy=accuracy,
@@ -63,17 +66,17 @@ def judge(
         regret=100 * (best - accuracy),
         gain=gain,
         gain_bn=gain_bn,
-        plain_seeds=plain_seeds,
+        plain_seeds=len(over["plain"]),
         extrapolated=not curve.temperatures[0] <= temperature <= curve.temperatures[-1],
     )
 
 
-def _gain(
-    curve: Curve, temperature: float, baseline: dict[int, float], on: Metric
-) -> tuple[float | None, int]:
-    """Accuracy at T minus a baseline's, in points, over the seeds that both have; and their number."""
+def gains_by_seed(
+    condition: Condition, curve: Curve, temperature: float, baseline: str, on: Metric = "test"
+) -> NDArray[np.float64]:
+    """Accuracy at T minus a baseline's ("plain" or "bn_one"), in points, for each seed that both have."""
     there = curve.at_by_seed(temperature, on)
-    common = there.keys() & baseline.keys()
-    if not common:
-        return None, 0
-    return 100 * sum(there[seed] - baseline[seed] for seed in common) / len(common), len(common)
+    usual = condition.curve()
+    bn = {} if usual is None else usual.by_seed(1.0, on)
+    base = condition.plain_by_seed(on) if baseline == "plain" else bn
+    return np.array([100 * (there[s] - base[s]) for s in sorted(there.keys() & base.keys())])

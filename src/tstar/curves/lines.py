@@ -24,11 +24,11 @@ class Lines:
     A piecewise-linear function stays itself on a finer grid, so one shared grid of nodes
     represents every curve exactly, and one search finds the segment of any number of temperatures.
     On segment s of condition c the curve is ``intercept[c, s] + slope[c, s]·x``, with x = T or ln T.
-    Outside a condition's own grid its curve is constant.
+    Outside a condition's own grid its curve is constant. Several sets of curves on the same grids may be stacked.
 
     Attributes:
         nodes: the inner boundaries of the segments, in x, shape (S − 1,).
-        intercept, slope: shape (n, S).
+        intercept, slope: shape (n, S); stacked, (B, n, S).
         best: the highest node of each curve, shape (n,): the accuracy at the best grid T.
         best_temperature: that T, the lowest where several tie, shape (n,).
         interpolation: ``"T"`` or ``"lnT"``.
@@ -45,11 +45,12 @@ class Lines:
         return len(self.best)
 
     def __call__(self, temperatures: Array) -> Array:
-        """Accuracy at ``temperatures`` of shape (…, n), condition by condition."""
+        """Accuracy at ``temperatures`` of shape (…, n), condition by condition; of stacked curves, (B, candidates, n)."""
         x = np.log(temperatures) if self.interpolation == "lnT" else temperatures
-        segment = np.searchsorted(self.nodes, x)
+        *stack, n, segments = self.slope.shape
         # One flat index for both gathers: faster than a pair of index arrays.
-        flat = segment + np.arange(len(self)) * self.slope.shape[1]
+        start = np.arange(self.slope.size // segments).reshape(*stack, *[1] * len(stack), n)
+        flat = np.searchsorted(self.nodes, x) + start * segments
         values: Array = self.slope.take(flat) * x + self.intercept.take(flat)
         return values
 

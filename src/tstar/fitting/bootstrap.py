@@ -15,7 +15,7 @@ near the fitted coefficients would hold every replicate there and make the inter
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -83,7 +83,7 @@ def intervals(
 def _interval(
     over: Over,
     problem: Problem,
-    stack: _Stack,
+    stack: Lines,
     weights: Array,
     theta: Array,
     bounds: Array,
@@ -108,9 +108,9 @@ def _interval(
     )
 
 
-def _loss(problem: Problem, stack: _Stack, weights: Array, candidates: Array) -> Array:
+def _loss(problem: Problem, stack: Lines, weights: Array, candidates: Array) -> Array:
     """Minus the mean accuracy of (replicates, candidates, p) on each replicate's own curves."""
-    accuracy = _accuracy(stack, problem.temperatures(candidates))
+    accuracy = stack(problem.temperatures(candidates))
     negative: Array = -np.einsum("bsn,bn->bs", accuracy, weights)
     return negative
 
@@ -153,34 +153,15 @@ def _weights(problem: Problem, rng: np.random.Generator) -> Array:
     )
 
 
-@dataclass(frozen=True)
-class _Stack:
+def _stack(drawn: Sequence[Lines]) -> Lines:
     """Lines of all replicates on shared nodes: arrays with a leading axis."""
-
-    one: Lines
-    intercept: Array
-    slope: Array
-
-
-def _stack(drawn: Sequence[Lines]) -> _Stack:
-    return _Stack(
-        drawn[0], np.stack([c.intercept for c in drawn]), np.stack([c.slope for c in drawn])
-    )
-
-
-def _accuracy(stack: _Stack, temperatures: Array) -> Array:
-    """As ``Lines.__call__``, for (replicates, candidates, n) with a curve of each replicate's own."""
-    replicates, n, segments = stack.slope.shape
-    x = np.log(temperatures) if stack.one.interpolation == "lnT" else temperatures
-    offset = np.arange(replicates * n).reshape(replicates, 1, n) * segments
-    flat = np.searchsorted(stack.one.nodes, x) + offset
-    values: Array = stack.slope.take(flat) * x + stack.intercept.take(flat)
-    return values
+    intercept, slope = (np.stack([getattr(c, n) for c in drawn]) for n in ("intercept", "slope"))
+    return replace(drawn[0], intercept=intercept, slope=slope)
 
 
 def _refit(
     problem: Problem,
-    stack: _Stack,
+    stack: Lines,
     weights: Array,
     theta: Array,
     bounds: Array,

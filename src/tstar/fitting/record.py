@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
+_PLAIN = (
+    *("variant", "metric", "average", "interpolation", "regret", "accuracy", "baselines"),
+    *("success", "runs", "diverged"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +85,8 @@ class Fit:
     def to_dict(self) -> dict[str, Any]:
         """The fit as plain JSON types."""
         return {
+            **{name: getattr(self, name) for name in _PLAIN},
             "coefficients": self.coefficients.to_dict(),
-            "variant": self.variant,
-            "metric": self.metric,
-            "average": self.average,
-            "interpolation": self.interpolation,
-            "regret": self.regret,
-            "accuracy": self.accuracy,
-            "baselines": dict(self.baselines),
-            "success": self.success,
-            "runs": self.runs,
-            "diverged": self.diverged,
             "restarts": [vars(restart) for restart in self.restarts],
             "intervals": [
                 {"over": i.over, "level": i.level, "ranges": dict(i.ranges), "n": len(i.replicates)}

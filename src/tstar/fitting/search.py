@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tstar.errors import TstarError, require, unknown
 from tstar.fitting.model import BOUNDS, Problem
 
-Array = NDArray[np.float64]
 # Relative spread of the population's regret at which it counts as converged; SciPy's default of
 # 1e-2 leaves the coefficients loose, and the extra generations cost milliseconds.
 TOLERANCE = 1e-6
@@ -34,27 +32,15 @@ def search(
     problem: Problem,
     bounds: Mapping[str, tuple[float, float]],
     rng: np.random.Generator,
-    *,
-    population: int = 15,
-    generations: int = 1000,
-    start: Array | None = None,
 ) -> Restart:
-    """One differential evolution (Storn and Price 1997, SciPy's best1bin), whole populations at a time.
-
-    ``population`` is SciPy's ``popsize``: candidates a coefficient. ``start`` replaces the Latin
-    hypercube with candidates of the caller's, shape (S, p).
-    """
+    """One differential evolution (Storn and Price 1997, SciPy's best1bin), whole populations at a time."""
     optimize = require("scipy.optimize", "fit")
-    box = [bounds[name] for name in problem.names]
     result: Any = optimize.differential_evolution(
         problem.columns,
-        box,
-        popsize=population,
-        maxiter=generations,
+        [bounds[name] for name in problem.names],
         tol=TOLERANCE,
         atol=1e-9,
         seed=rng,
-        init="latinhypercube" if start is None else np.clip(start, *np.array(box).T),
         polish=False,
         updating="deferred",
         vectorized=True,

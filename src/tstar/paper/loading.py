@@ -27,11 +27,8 @@ def table(name: str) -> pd.DataFrame:
     >>> table("coefficients").set_index("variant").loc["csgcn", "alpha"]
     np.float64(0.3192)
     """
-    pd = require("pandas", "fit")
-    header, rows = _cells(spec(name).name)
-    texts = [[strip(cell)[0] for cell in row] for row in rows]
-    frame = pd.DataFrame(texts, columns=list(header))
-    for column in header:
+    frame = printed(name)
+    for column in frame.columns:
         if column not in spec(name).keys:
             frame[column] = _numbers(frame[column])
     return frame
@@ -39,26 +36,26 @@ def table(name: str) -> pd.DataFrame:
 
 def marks(name: str) -> pd.DataFrame:
     """The printed mark of every cell of a table: ``"best"`` (bold), ``"second"`` (underlined) or ``""``."""
-    pd = require("pandas", "fit")
-    keys = spec(name).keys
-    header, rows = _cells(spec(name).name)
-    return pd.DataFrame(
-        [
-            [
-                strip(cell)[0 if column in keys else 1]
-                for column, cell in zip(header, row, strict=True)
-            ]
-            for row in rows
-        ],
-        columns=list(header),
-    )
+    return _frame(name, 1)
 
 
 def printed(name: str) -> pd.DataFrame:
     """A table as text, digit for digit as printed, without the marks."""
+    return _frame(name, 0)
+
+
+def _frame(name: str, part: int) -> pd.DataFrame:
+    """Text (0) or mark (1) of every cell; keys are text in both."""
     pd = require("pandas", "fit")
-    header, rows = _cells(spec(name).name)
-    return pd.DataFrame([[strip(cell)[0] for cell in row] for row in rows], columns=list(header))
+    keys = spec(name).keys
+    header, rows = _cells(name)
+    return pd.DataFrame(
+        [
+            [strip(c)[0 if column in keys else part] for column, c in zip(header, row, strict=True)]
+            for row in rows
+        ],
+        columns=list(header),
+    )
 
 
 def page(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, unknown
@@ -34,45 +35,37 @@ class Plot:
     Attributes:
         name: what ``tstar figure`` calls it, and its file. title: a few words.
         reading: one sentence or two on how to read it.
-        data: records (``None`` for a figure that needs no runs) → what is drawn.
+        make: records (nothing, for a figure that takes no runs) → what is drawn.
         draw: that → a figure.
-        needs_runs: whether ``data`` must be given records. takes_runs: whether they change what is drawn.
+        needs_runs: whether it must be given records. takes_runs: whether they change what is drawn.
         per_part: panels in one picture; a figure with more is drawn in parts. 0: always one.
-        each: the field of the data that holds the panels.
     """
 
     name: str
     title: str
     reading: str
-    data: Callable[[Records | None], Any]
+    make: Callable[..., Any]
     draw: Callable[[Any], Figure]
     needs_runs: bool = True
     takes_runs: bool = True
     per_part: int = 0
-    each: str = "panels"
+
+    def data(self, records: Records | None) -> Any:
+        """What is drawn, as data."""
+        if records is None and self.needs_runs:
+            raise TstarError(
+                f"The figure {self.name!r} is made from runs; give a store: tstar figure {self.name} runs.db. "
+                f"Without runs: {', '.join(n for n, p in FIGURES.items() if not p.needs_runs)}."
+            )
+        return self.make(records) if self.takes_runs else self.make()
 
     def parts(self, data: Any) -> Sequence[Any]:
         """The data of each picture: panels in portions that can be read."""
-        every = getattr(data, self.each) if self.per_part else ()
+        every = data.panels if self.per_part else ()
         if len(every) <= self.per_part:
             return [data]
-        return [
-            data._replace(**{self.each: every[i : i + self.per_part]})
-            for i in range(0, len(every), self.per_part)
-        ]
-
-
-def _with(function: Callable[..., Any], **options: Any) -> Callable[[Records | None], Any]:
-    """A data function that wants records."""
-
-    def data(records: Records | None) -> Any:
-        if records is None:
-            raise TstarError(
-                "This figure is made from runs; give a store, as in: tstar figure NAME runs.db"
-            )
-        return function(records, **options)
-
-    return data
+        starts = range(0, len(every), self.per_part)
+        return [data._replace(panels=every[i : i + self.per_part]) for i in starts]
 
 
 _FIGURES = (
@@ -83,7 +76,7 @@ _FIGURES = (
         "gray band is a factor of two either way. The thin line spans temperatures that are within one "
         "standard error of the best. Color and size are the regret: what the advised T loses against the "
         "best one. A point far off the diagonal with a small regret lies on a flat optimum.",
-        _with(recommended.recommended_data),
+        recommended.recommended_data,
         recommended.draw_recommended,
     ),
     Plot(
@@ -92,7 +85,7 @@ _FIGURES = (
         "One panel per condition. Bars are seeds (thick: quartiles; thin: whiskers; triangles mark the median), crosses "
         "are means, and the line is the interpolation between them, linear in ln T. The "
         "dashed line is the advised T.",
-        _with(accuracy_boxes.accuracy_boxes_data),
+        accuracy_boxes.accuracy_boxes_data,
         accuracy_boxes.draw_accuracy_boxes,
         per_part=12,
     ),
@@ -102,7 +95,7 @@ _FIGURES = (
         "Rows are feature counts M, columns are temperatures, numbers are median accuracies over seeds. In "
         "each row the best T is framed solid and the second best dashed: follow the frames upwards to see "
         "whether the best T grows with M. All values below the lowest tenth share the darkest color.",
-        _with(heatmaps.heatmaps_data, norm="none"),
+        partial(heatmaps.heatmaps_data, norm="none"),
         heatmaps.draw_heatmaps,
         per_part=12,
     ),
@@ -111,7 +104,7 @@ _FIGURES = (
         "T × M with BN",
         "As above, with BatchNorm before the output layer. The paper's claim is that the frames move in the "
         "same way in every panel.",
-        _with(heatmaps.heatmaps_data, norm="batch"),
+        partial(heatmaps.heatmaps_data, norm="batch"),
         heatmaps.draw_heatmaps,
         per_part=12,
     ),
@@ -120,7 +113,7 @@ _FIGURES = (
         "What BN changes, at T = 1 and at the best T",
         "Accuracy with BN minus accuracy without, bars are one standard error over seeds. Above zero BN "
         "helps. The solid line keeps T = 1; the dashed one gives each side its own best T.",
-        _with(bn_difference.bn_difference_data),
+        bn_difference.bn_difference_data,
         bn_difference.draw_bn_difference,
         per_part=16,
     ),
@@ -129,17 +122,16 @@ _FIGURES = (
         "T × M over tasks of different csg",
         "As the heatmaps, for one model, tasks in the order of their difficulty csg (in brackets), each without "
         "and with BN; colors are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
-        _with(difficulty.difficulty_data),
-        difficulty.draw_difficulty,
-        per_part=6,
-        each="tasks",
+        difficulty.difficulty_data,
+        heatmaps.draw_heatmaps,
+        per_part=12,
     ),
     Plot(
         "norm-sweep",
         "T with and without BN",
         "One panel per condition: mean accuracy and its standard error over seeds at each T, with BN (solid) and "
         "without (dashed); the dotted line is the advised T, which presupposes BN.",
-        _with(norm_sweep.norm_sweep_data),
+        norm_sweep.norm_sweep_data,
         norm_sweep.draw_norm_sweep,
         per_part=12,
     ),
@@ -149,7 +141,7 @@ _FIGURES = (
         "Points lost when T = α·sqrt(M) + β is used with these coefficients; the axis of β is replaced by T at the middle width. "
         "Inside the black line less than 0.1 points are lost: where that valley is long, the runs say which T is good but not how it "
         "grows with M. «Not told apart»: it runs to the bound of the search, and a fit gives no interval.",
-        _with(valley.valley_data),
+        valley.valley_data,
         valley.draw_valley,
         per_part=12,
     ),
@@ -168,7 +160,7 @@ _FIGURES = (
         "outline",
         "The model with BN inserted",
         "What tempering a model changes: a BatchNorm just before the output layer, and the logits divided by T.",
-        lambda records: outline.outline_data(),
+        outline.outline_data,
         outline.draw_outline,
         needs_runs=False,
         takes_runs=False,
@@ -177,7 +169,7 @@ _FIGURES = (
         "softmax",
         "Softmax outputs at several T",
         "The same five logits at each temperature: a low T puts all on the largest, a high T makes all alike.",
-        lambda records: softmax_outputs.softmax_outputs_data(),
+        softmax_outputs.softmax_outputs_data,
         softmax_outputs.draw_softmax_outputs,
         needs_runs=False,
         takes_runs=False,
@@ -188,7 +180,7 @@ _FIGURES = (
         "The loss of one sample as its true class's logit grows and the others stay at 0. Without label "
         "smoothing it falls forever, more slowly at a high T; with it there is a best logit, "
         "T·ln(1 + K(1 − ε)/ε), which T only rescales.",
-        lambda records: cross_entropy.cross_entropy_data(),
+        cross_entropy.cross_entropy_data,
         cross_entropy.draw_cross_entropy,
         needs_runs=False,
         takes_runs=False,
@@ -198,7 +190,7 @@ _FIGURES = (
         "The largest softmax probability against K",
         "Simulated: logits independent N(0, 1), T = 1, 2,000 draws for each number of classes (log2 axis). "
         "The paper's appendix leaves the distribution of the logits open; this is our reading of it.",
-        lambda records: largest_probability.largest_probability_data(),
+        largest_probability.largest_probability_data,
         largest_probability.draw_largest_probability,
         needs_runs=False,
         takes_runs=False,

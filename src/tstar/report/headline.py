@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tstar.curves.judging import gains_by_seed
 from tstar.curves.resampling import Estimate, estimate
 from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep
@@ -128,7 +129,10 @@ def headline(records: Records) -> Headline:
 
 
 def _gain(sweeps: Sequence[Sweep], baseline: str) -> Gain | None:
-    found = [(sweep, gains_by_seed(sweep, baseline)) for sweep in sweeps]
+    found = [
+        (s, gains_by_seed(s.condition, s.curve, float(s.recommended or 1), baseline, s.metric))
+        for s in sweeps
+    ]
     compared = [(sweep, gains) for sweep, gains in found if len(gains)]
     if not compared:
         return None
@@ -140,22 +144,6 @@ def _gain(sweeps: Sequence[Sweep], baseline: str) -> Gain | None:
         len(compared),
         len(set(places)),
     )
-
-
-def gains_by_seed(
-    sweep: Sweep, baseline: str, temperature: float | None = None
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Points over a baseline for each seed that both have; by default at the advised T."""
-    there = sweep.curve.at_by_seed(float(temperature or sweep.recommended or 1), sweep.metric)
-    base = baseline_by_seed(sweep, baseline)
-    return np.array([100 * (there[s] - base[s]) for s in sorted(there.keys() & base.keys())])
-
-
-def baseline_by_seed(sweep: Sweep, baseline: str) -> dict[int, float]:
-    if baseline == "plain":
-        return sweep.condition.plain_by_seed(sweep.metric)
-    usual = sweep.condition.curve()
-    return {} if usual is None else usual.by_seed(1.0, sweep.metric)
 
 
 def _regrets(sweep: Sweep) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -169,6 +169,30 @@ def head(figure: Figure, every: Sequence[Axes], titles: Sequence[str], width: in
         figure.legends[0].get_title().set_fontsize(9)
     elif shared:
         figure.suptitle(text, fontsize=9)
+
+
+def color_bar(figure: Figure, image: Any, every: Any, label: str) -> None:
+    """What the colors mean, above the panels."""
+    figure.colorbar(image, ax=every, label=label, location="top", shrink=0.5, aspect=30, pad=0.02)
+
+
+def finish(
+    figure: Figure,
+    every: Sequence[Axes],
+    titles: Sequence[str],
+    axes: tuple[str, str],
+    legend: Sequence[Mapping[str, Any]] = (),
+    width: int = 34,
+) -> None:
+    """What stands around the panels: names of the two axes, a legend of lines above, and titles."""
+    from matplotlib.lines import Line2D
+
+    figure.supxlabel(axes[0], fontsize=9)
+    figure.supylabel(axes[1], fontsize=9)
+    if legend:
+        handles = [Line2D([], [], **look) for look in legend]
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    head(figure, every, titles, width)
 
 
 def save(figure: Figure, path: str | Path) -> Path:

@@ -12,7 +12,7 @@ from tstar.report.style import (
     INK,
     SKY,
     VERMILION,
-    head,
+    finish,
     panels,
     styled,
     temperature_axis,
@@ -59,8 +59,6 @@ def _panel(sweep: Sweep) -> BoxPanel:
 
 @styled
 def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
-    from matplotlib.lines import Line2D
-
     figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
     for axes, panel in zip(every, data.panels, strict=True):
         temperature_axis(axes, panel.temperatures)
@@ -77,16 +75,15 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls="--", lw=1.2)
         axes.grid(axis="y")
-    figure.supxlabel("temperature T", fontsize=9)
-    figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=BLUE, marker="x", label="mean, interpolated"),
-            Line2D([], [], color=INK, marker="^", ls="", label="median"),
-            Line2D([], [], color=VERMILION, ls="--", label="the advised T"),
+    finish(
+        figure,
+        every,
+        [panel.title for panel in data.panels],
+        ("temperature T", f"{data.metric} accuracy [%]"),
+        [
+            {"color": BLUE, "marker": "x", "label": "mean, interpolated"},
+            {"color": INK, "marker": "^", "ls": "", "label": "median"},
+            {"color": VERMILION, "ls": "--", "label": "the advised T"},
         ],
-        loc="outside upper center",
-        ncols=3,
     )
-    head(figure, every, [panel.title for panel in data.panels])
     return figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep, without
-from tstar.report.style import BLUE, INK, ORANGE, head, panels, styled
+from tstar.report.style import BLUE, INK, ORANGE, finish, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,8 +85,6 @@ def difference(plain: Sweep, i: int | None, bn: Sweep, j: int | None) -> Differe
 
 @styled
 def draw_bn_difference(data: BNDifference) -> Figure:
-    from matplotlib.lines import Line2D
-
     figure, every = panels(len(data.panels), width=2.3, height=2.0)
     lines = (("at_one", "T = 1", BLUE, "-", "o"), ("at_best", "best T", ORANGE, "--", "s"))
     for axes, panel in zip(every, data.panels, strict=True):
@@ -107,15 +105,15 @@ def draw_bn_difference(data: BNDifference) -> Figure:
         axes.set_xticks(panel.num_features, [str(M) for M in panel.num_features])
         axes.minorticks_off()
         axes.grid(axis="y")
-    figure.supxlabel("features M", fontsize=9)
-    figure.supylabel(f"Δ {data.metric} accuracy [points]", fontsize=9)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=color, ls=style, marker=marker, ms=4.5, label=label)
+    finish(
+        figure,
+        every,
+        [panel.title for panel in data.panels],
+        ("features M", f"Δ {data.metric} accuracy [points]"),
+        [
+            {"color": color, "ls": style, "marker": marker, "ms": 4.5, "label": label}
             for _, label, color, style, marker in lines
         ],
-        loc="outside upper center",
-        ncols=2,
+        30,
     )
-    head(figure, every, [panel.title for panel in data.panels], 30)
     return figure

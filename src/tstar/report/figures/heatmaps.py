@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tstar.errors import TstarError
 from tstar.report.records import Environment, Records
-from tstar.report.style import head, panels, styled, tick
+from tstar.report.style import color_bar, finish, panels, styled, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,8 @@ class Heatmap(NamedTuple):
     """``accuracy[m, t]`` is the median over seeds, NaN where nothing was run.
 
     ``best[m]`` and ``second[m]`` are the columns of the highest and second highest accuracy of a
-    row; on a tie the lower T comes first. ``second[m]`` is −1 with a single temperature.
+    row; on a tie the lower T comes first. ``second[m]`` is −1 with a single temperature. Panels of one ``scale``
+    share their colors.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Heatmap(NamedTuple):
     accuracy: NDArray[np.float64]
     best: tuple[int, ...]
     second: tuple[int, ...]
+    scale: str = ""
 
 
 class Heatmaps(NamedTuple):
@@ -84,23 +86,18 @@ def draw_heatmaps(data: Heatmaps) -> Figure:
         len(data.panels), columns=columns, width=width, height=CELL[1] * tallest + 0.75
     )
     image: Any = None
-    low, high = span([panel.accuracy for panel in data.panels])
+    scales = {panel.scale for panel in data.panels}
+    spans = {s: span([p.accuracy for p in data.panels if p.scale == s]) for s in scales}
     for axes, panel in zip(every, data.panels, strict=True):
-        image = draw_heatmap(axes, panel, low, high)
+        image = draw_heatmap(axes, panel, *spans[panel.scale])
         # Cells of one shape, however many widths a panel has.
         axes.set_box_aspect(CELL[1] * len(panel.num_features) / (CELL[0] * widest))
-    head(figure, every, [panel.title for panel in data.panels], max(18, int(width * 14)))
-    figure.colorbar(
-        image,
-        ax=every,
-        label=f"{data.metric} accuracy [%]",
-        location="top",
-        shrink=0.5,
-        aspect=30,
-        pad=0.01,
-    )
-    figure.supxlabel("temperature T", fontsize=9)
-    figure.supylabel("features M", fontsize=9)
+    shown = f"{data.metric} accuracy [%]"
+    note = "" if len(scales) == 1 else f" · {shown} · colors within a task"
+    titles = [panel.title + note for panel in data.panels]
+    finish(figure, every, titles, ("temperature T", "features M"), width=max(18, int(width * 14)))
+    if len(scales) == 1:
+        color_bar(figure, image, every, shown)
     return figure
 
 

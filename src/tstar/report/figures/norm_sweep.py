@@ -9,10 +9,9 @@ from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep
 from tstar.report.style import (
     BLUE,
-    INK,
     ORANGE,
     VERMILION,
-    head,
+    finish,
     panels,
     styled,
     temperature_axis,
@@ -76,8 +75,6 @@ def line(sweep: Sweep) -> Line:
 
 @styled
 def draw_norm_sweep(data: NormSweep) -> Figure:
-    from matplotlib.lines import Line2D
-
     figure, every = panels(len(data.panels), columns=3, width=2.7, height=2.15)
     for axes, panel in zip(every, data.panels, strict=True):
         temperature_axis(axes, sorted({*panel.plain.temperatures, *panel.bn.temperatures}))
@@ -98,16 +95,15 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls=":", lw=1.5)
         axes.grid(axis="y")
-    figure.supxlabel("temperature T", fontsize=9)
-    figure.supylabel(f"{data.metric} accuracy [%]", fontsize=9, color=INK)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=BLUE, marker="o", ms=4, label="with BN"),
-            Line2D([], [], color=ORANGE, ls="--", marker="s", ms=4, label="without BN"),
-            Line2D([], [], color=VERMILION, ls=":", label="the advised T"),
+    finish(
+        figure,
+        every,
+        [panel.title for panel in data.panels],
+        ("temperature T", f"{data.metric} accuracy [%]"),
+        [
+            {"color": BLUE, "marker": "o", "ms": 4, "label": "with BN"},
+            {"color": ORANGE, "ls": "--", "marker": "s", "ms": 4, "label": "without BN"},
+            {"color": VERMILION, "ls": ":", "label": "the advised T"},
         ],
-        loc="outside upper center",
-        ncols=3,
     )
-    head(figure, every, [panel.title for panel in data.panels])
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep
-from tstar.report.style import FAINT, INK, MARKERS, literal, new_figure, short, styled
+from tstar.report.style import FAINT, INK, MARKERS, color_bar, literal, new_figure, short, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,8 +144,7 @@ def draw_recommended(data: Recommended) -> Figure:
     axes.grid()
     axes.set_axisbelow(True)
     assert drawn is not None
-    label = f"regret [points of {data.metric} accuracy]"
-    figure.colorbar(drawn, ax=axes, label=label, location="top", shrink=0.6, aspect=30, pad=0.02)
+    color_bar(figure, drawn, axes, f"regret [points of {data.metric} accuracy]")
     if len(names) > 1:
         handles = [
             Line2D(

@@ -15,7 +15,7 @@ from tstar.fitting.flatness import TOLERANCE, flat_directions
 from tstar.fitting.model import BOUNDS, Problem, problem
 from tstar.formula.coefficients import get
 from tstar.report.records import Records, Sweep
-from tstar.report.style import INK, head, panels, styled
+from tstar.report.style import INK, color_bar, finish, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,7 +108,6 @@ def _lost(
 @styled
 def draw_valley(data: Valley) -> Figure:
     from matplotlib.colors import BoundaryNorm
-    from matplotlib.lines import Line2D
 
     figure, every = panels(len(data.panels), columns=3, width=2.8, height=2.4)
     colors = {"levels": LEVELS, "cmap": "viridis_r", "extend": "max"}
@@ -125,19 +124,16 @@ def draw_valley(data: Valley) -> Figure:
         axes.minorticks_off()
         axes.set_xlim(panel.alpha[0], panel.alpha[-1])
         axes.set_ylim(panel.temperature[0], panel.temperature[-1])
-    label = f"points of {data.metric} accuracy lost"
-    figure.colorbar(image, ax=every, label=label, location="top", shrink=0.5, aspect=30, pad=0.02)
-    figure.supxlabel("α", fontsize=9)
-    figure.supylabel("T = α·sqrt(M) + β at the middle width M", fontsize=9)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=INK, lw=1, label="0.1 points lost"),
-            Line2D([], [], color=INK, ls="", marker="x", label="best"),
-            Line2D([], [], mec=INK, mfc="none", ls="", marker="o", label="the paper's base"),
+    color_bar(figure, image, every, f"points of {data.metric} accuracy lost")
+    finish(
+        figure,
+        every,
+        [f"{p.title}, M = {p.width:.0f}" + ", not told apart" * p.open for p in data.panels],
+        ("α", "T = α·sqrt(M) + β at the middle width M"),
+        [
+            {"color": INK, "lw": 1, "label": "0.1 points lost"},
+            {"color": INK, "ls": "", "marker": "x", "label": "best"},
+            {"mec": INK, "mfc": "none", "ls": "", "marker": "o", "label": "the paper's base"},
         ],
-        loc="outside upper center",
-        ncols=3,
     )
-    titles = [f"{p.title}, M = {p.width:.0f}" + ", not told apart" * p.open for p in data.panels]
-    head(figure, every, titles)
     return figure
