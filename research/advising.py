@@ -220,20 +220,33 @@ def shipped(rows: pd.DataFrame) -> dict[str, Any]:
     """Everything that the advice reads, from the whole atlas."""
     entries = [entry(row) for _, row in rows.iterrows()]
     names = sorted({name for e in entries for name in e["coordinates"]})
-    scales = {n: float(np.std([e["coordinates"][n] for e in entries if n in e["coordinates"]])) for n in names}  # fmt: skip
+    spread = {name: spread_of(entries, name) for name in names}
     choices = []
     for optimizer, part in rows.groupby("optimizer"):
         recipe, gain, error, count = best_of(part, ADVISED, 1.0)
         family = "sgd" if optimizer == "sgd" else "adam"
         choices.append({"optimizer": family, "recipe": recipe, "gain": round(gain, 2),
                         "error": round(error, 2), "trainings": count})  # fmt: skip
-    scales = {name: round(value, 4) for name, value in scales.items()}
+    scales = {name: round(value, 4) for name, value in spread.items()}
     content = {
         "noise": round(2 * noise(rows) / math.sqrt(2), 2),
         "scales": scales,
         "choices": choices,
     }
     return {**content, "widening": widening(entries, scales), "rows": entries}
+
+
+def spread_of(entries: Sequence[dict[str, Any]], name: str) -> float:
+    """Standard deviation of a coordinate within a family of optimizers: others are never compared."""
+    rest = []
+    for family in ("sgd", "adam"):
+        values = [
+            e["coordinates"][name]
+            for e in entries
+            if e["optimizer"] == family and name in e["coordinates"]
+        ]
+        rest += list(np.array(values) - np.mean(values)) if values else []
+    return float(np.std(rest))
 
 
 def coverage(

@@ -180,8 +180,7 @@ def test_c_is_that_of_the_first_atlas():
         for case in found:
             facts = case.facts
             how = Training("sgd", facts["lr"], int(facts["steps"]), facts["momentum"], batch_size=int(facts["batch_size"]))  # fmt: skip
-            T = within(
-                law, limit(law, facts["num_features"], facts["num_classes"], how)[0], 0.0)
+            T = within(law, limit(law, facts["num_features"], facts["num_classes"], how)[0], 0.0)
             points.append(judge(case, T).regret)
         return sum(points) / len(points)
 

@@ -86,6 +86,23 @@ def test_far_from_everything_is_said():
     assert found.far
 
 
+def test_one_number_beyond_all_others_is_far_too():
+    rows = [row(1.0)["coordinates"], row(1.0, travel=2.0)["coordinates"]]
+    inside = similar.coordinates(SGD, 64, 10, 3200)
+    assert similar.outside(inside, rows, SCALES) == 0
+    longer = {**inside, "travel": inside["travel"] + 2.0 + 3 * SCALES["travel"]}
+    assert similar.outside(longer, rows, SCALES) == pytest.approx(3)
+    shorter = {**inside, "passes": inside["passes"] - 1.0}
+    assert similar.outside(shorter, rows, SCALES) == pytest.approx(1 / SCALES["passes"])
+
+
+def test_a_training_of_200_epochs_is_like_nothing_that_was_measured():
+    long = Training("sgd", 0.1, 500_000, 0.9, batch_size=128)
+    assert similar.nearest(long, 512, 10, 50_000, "batch-norms", "faster").far
+    short = Training("sgd", 0.1, 500, 0.9, batch_size=64)
+    assert not similar.nearest(short, 512, 10, 2_000, "batch-norms", "faster").far
+
+
 def test_a_recipe_that_was_never_run_gives_no_expectation():
     mine = similar.coordinates(SGD, 64, 10, 3200)
     assert similar.expected(similar.ranked(mine, "sgd", None, [row(1.0)], SCALES), "other", 1, 1) is None  # fmt: skip

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -30,7 +30,7 @@ from tstar.formula.training import MOMENTUM, RATE_FACTOR, Training
 FILE = "conditions.json"
 NEIGHBORS = 20
 OTHER_NORMS = 1.0
-FAR = 1.5  # no nearer neighbor than this: nothing like it was measured
+FAR = 1.5  # no nearer neighbor than this, or one number so far beyond all that were measured: nothing like it was
 SHARE = 0.8  # of the interval
 LEAVE = "leave"
 RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
@@ -119,7 +119,25 @@ def nearest(
     known = stored()
     mine = coordinates(training, num_features, num_classes, samples)
     near = ranked(mine, training.family, norms, known["rows"], known["scales"])
-    return expected(near, recipe, known["noise"], known["widening"])
+    found = expected(near, recipe, known["noise"], known["widening"])
+    if found is None:
+        return None
+    beyond = outside(mine, [row["coordinates"] for _, row in near], known["scales"])
+    return replace(found, far=found.far or beyond > FAR, distance=max(found.distance, beyond))
+
+
+def outside(
+    mine: Mapping[str, float], theirs: Sequence[Mapping[str, float]], scales: Mapping[str, float]
+) -> float:
+    """How far a training lies beyond all others in one of its coordinates, in standard deviations; 0 inside."""
+    most = 0.0
+    for name, value in mine.items():
+        known = [other[name] for other in theirs if name in other]
+        if known:
+            most = max(
+                most, (min(known) - value) / scales[name], (value - max(known)) / scales[name]
+            )
+    return most
 
 
 def ranked(
