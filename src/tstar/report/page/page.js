@@ -49,9 +49,12 @@ const HEIGHT = 30, SPARE = 8;
 const grid = document.getElementById("grid"), body = grid.querySelector("tbody");
 let columns = [], constant = {}, shown = new Uint32Array(0), count = 0, chosen = -1;
 const value = (column, run) => column.levels ? column.levels[column.codes[run]] : column.values[run];
-function format(number) {
+function format(number, digits) {
+  // As people write it: 18,000 and 0.00003; the same digits in a column of measurements.
   if (number === null || number === "") return "–";
-  return typeof number === "number" ? String(Math.round(number * 1e4) / 1e4) : number;
+  if (typeof number !== "number") return number;
+  if (digits !== undefined) return number.toFixed(digits);
+  return number.toLocaleString("en-US", Number.isInteger(number) ? {} : {maximumSignificantDigits: 4});
 }
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
@@ -74,7 +77,7 @@ function render() {
     const run = shown[i], row = element("tr", undefined, {tabindex: "0", "data-run": run});
     if (run === chosen) row.className = "chosen";
     for (const column of columns)
-      row.append(element("td", format(value(column, run)), column.levels ? {} : {class: "number"}));
+      row.append(element("td", format(value(column, run), column.digits), column.levels ? {} : {class: "number"}));
     rows.push(row);
   }
   rows.push(space(shown.length - last));
@@ -114,11 +117,12 @@ function matcher(word) {
   const named = columns.find((c) => c.label.toLowerCase() === label || c.name === label);
   if (named) {
     const wanted = word.slice(cut + 1);
-    const same = (v) => typeof v === "number" && wanted !== "" && Number(wanted) === v;
+    const same = (v) => typeof v === "number" && wanted !== "" && Number(wanted.replaceAll(",", "")) === v;
     return (run) => { const v = value(named, run); return same(v) || (named.levels && String(v).toLowerCase().includes(wanted)); };
   }
   const hits = columns.map((c) => c.levels && c.levels.map((level) => level.toLowerCase().includes(word)));
-  return (run) => columns.some((c, i) => hits[i] ? hits[i][c.codes[run]] : String(c.values[run]) === word);
+  const number = word.replaceAll(",", "");
+  return (run) => columns.some((c, i) => hits[i] ? hits[i][c.codes[run]] : String(c.values[run]) === number);
 }
 function filterRuns(text) {
   // A column's visible name may have spaces: "data set:digits".
@@ -220,10 +224,10 @@ async function show(run) {
   if (thin) plots.append(element("p", `Drawn from ${thin.kept[run]} of ${thin.total[run]} epochs, evenly spaced, to keep the page small.`, {class: "small"}));
   parts.push(plots.children.length ? plots : element("p", "No learning curves were stored for this run."));
   const list = element("dl");
-  const known = columns.map((c) => [c.label, value(c, run)]).concat(Object.entries(constant));
-  for (const [label, content] of known) if (content !== null && content !== "") {
+  const known = columns.map((c) => [c.label, value(c, run), c.digits]).concat(Object.entries(constant));
+  for (const [label, content, digits] of known) if (content !== null && content !== "") {
     const pair = element("div");
-    pair.append(element("dt", label), element("dd", format(content)));
+    pair.append(element("dt", label), element("dd", format(content, digits)));
     list.append(pair);
   }
   parts.push(list);

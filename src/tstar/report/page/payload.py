@@ -29,6 +29,8 @@ SHOWN = {
     **{"seconds": "seconds", "error": "error"},
 }
 _PERCENT = ("val_accuracy", "test_accuracy", "train_accuracy")
+# Decimals of what was measured; other numbers are shown as people write them.
+_DIGITS = {**dict.fromkeys(_PERCENT, 2), "nll": 3, "ece": 3, "seconds": 1}
 _ALWAYS = ("key", "status", "dataset", "model", "temperature", "seed")
 CURVES = ("train_accuracy", "val_accuracy", "test_accuracy", "train_loss", "val_loss")
 MOST_VALUES = 4_000_000  # of all curves together: about 8 MB before compression
@@ -59,6 +61,7 @@ def runs_payload(frame: pd.DataFrame) -> dict[str, Any]:
             }
         else:
             entry["values"] = values
+            entry |= {"digits": _DIGITS[name]} if name in _DIGITS else {}
         columns.append(entry)
     return {"count": len(frame), "columns": columns, "constant": constant}
 
