@@ -41,10 +41,12 @@ def test_scores_are_the_textbook_ones():
 @pytest.mark.parametrize("training", [True, False])
 def test_predicting_uses_eval_mode_and_restores_the_mode(training):
     model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(4), nn.Linear(4, 3)).train(training)
+    model[1].eval()  # a frozen norm stays frozen
     x = torch.randn(10, 4)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     logits = predict(model, x, batch_size=3)
-    assert all(module.training is training for module in model.modules())
+    assert [module.training for module in model] == [training, False, training]
+    assert model.training is training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     model.eval()
     torch.testing.assert_close(logits, model(x).detach())

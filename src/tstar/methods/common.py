@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -15,6 +16,7 @@ from tstar.methods.interface import Facts, Recipe
 from tstar.numbers import share
 from tstar.surgery.finding import find_head, resolve_head
 from tstar.surgery.head import Norm
+from tstar.surgery.probing import in_mode
 from tstar.surgery.tempering import temper
 
 Backbone = Literal["as-is", "matched", "times-t"]
@@ -26,6 +28,28 @@ _VALUES = 512 * 3 * 32 * 32
 def measuring_batch(inputs: Any) -> int:
     """How many samples to measure at once: 512, fewer where samples are large."""
     return min(512, max(16, _VALUES // max(1, int(inputs[:1].numel()))))
+
+
+@torch.no_grad()
+def predict(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    prepare: Callable[[Tensor], Tensor] | None = None,
+    batch_size: int | None = None,
+    amp: bool = False,
+) -> Tensor:
+    """The logits of a tensor (or ``Samples``) in eval mode, in float32 at least; every module's own mode is restored."""
+    size = batch_size or measuring_batch(inputs)
+    slices = [slice(i, i + size) for i in range(0, len(inputs), size)]
+    tensor, parts = isinstance(inputs, Tensor), []
+    with in_mode(model):
+        for batch in (inputs[s] for s in slices) if tensor else inputs.batches(slices):
+            ready = batch if prepare is None else prepare(batch)
+            with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=amp):
+                logits: Tensor = model(ready)
+            parts.append(logits.to(torch.promote_types(logits.dtype, torch.float32)))
+    return torch.cat(parts)
 
 
 class Plain:

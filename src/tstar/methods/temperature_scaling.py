@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, require
@@ -21,10 +20,9 @@ from tstar.methods.calibration import (
     fit_temperature,
     reliability,
 )
-from tstar.methods.common import Plain, at_temperature, measuring_batch
+from tstar.methods.common import Plain, at_temperature, predict
 from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.finding import tempered_heads
-from tstar.surgery.probing import in_mode
 from tstar.surgery.tempering import temper
 
 
@@ -68,13 +66,6 @@ class Calibration:
         return figure
 
 
-@torch.no_grad()
-def logits_in_eval_mode(model: nn.Module, inputs: Tensor) -> Tensor:
-    """The model's logits in eval mode, as they are; every module's own mode is restored."""
-    with in_mode(model):
-        return torch.cat([model(part) for part in torch.split(inputs, measuring_batch(inputs))])
-
-
 def calibrate(
     model: nn.Module,
     inputs: Tensor,
@@ -97,7 +88,7 @@ def calibrate(
     """
     if len(targets) == 0:
         raise TstarError("Temperature scaling needs validation data; hold some out.")
-    result = _measure(logits_in_eval_mode(model, inputs), targets, bounds)
+    result = _measure(predict(model, inputs), targets, bounds)
     if result.at_bound:
         warnings.warn(
             f"T = {result.temperature:.3g} is the bound of the search: these data have no best temperature "
@@ -153,7 +144,7 @@ class TemperatureScaling(Plain):
                     "Method 'temperature-scaling' needs validation data; hold out a part of "
                     "the training set (val_fraction > 0)."
                 )
-            result = _measure(logits_in_eval_mode(model, inputs), targets, BOUNDS)
+            result = _measure(predict(model, inputs), targets, BOUNDS)
             _scale(model, result.temperature)
             return result.numbers()
 
