@@ -1,0 +1,143 @@
+"""Numbers in sentences of the README and the documentation, computed anew from the committed data.
+
+Tables are made by ``python -m research.pages``; what stands in a sentence is compared here.
+"""
+
+import csv
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
+
+
+def rows(path):
+    with (RESULTS / path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def overhead():
+    step = "training step, tempered / plain"
+    ratios = [
+        float(r["other"]) / float(r["plain"]) for r in rows("overhead/cpu.csv") if r["what"] == step
+    ]
+    text = (RESULTS / "overhead" / "cpu.md").read_text(encoding="utf-8")
+    low, high = re.search(rf"{step} \| [\d.]+ \| ([\d.]+) to ([\d.]+)", text).groups()
+    return f"(ratio {statistics.median(ratios):.2f}, 95 % interval {float(low):.2f} to {float(high):.2f})"
+
+
+def speed_of_csg():
+    lines = (RESULTS / "csg" / "speed.jsonl").read_text(encoding="utf-8").splitlines()
+    runs = [json.loads(line) for line in lines]
+    big = [r for r in runs if r.get("cpu") == "AVX2" and r["data"] != "fields"]
+    ratios = sorted(r["float32_cpu"] / r["tstar_cpu"] for r in big)
+    (noise,) = [r["float32_cpu"] / r["tstar_cpu"] for r in runs if r["data"] == "noise"]
+    return (
+        f"{ratios[0]:.0f} to {ratios[-1]:.0f} times faster",
+        f"({noise:.1f} times on white noise)",
+    )
+
+
+def two_workers():
+    found = json.loads((RESULTS / "sweep" / "benchmark.json").read_text(encoding="utf-8"))
+    both = found["two_workers_against_one"]
+    return f"[{both['one_worker_seconds'] / both['two_workers_seconds']:.1f} times]"
+
+
+def papers_evidence():
+    path = ROOT / "src" / "tstar" / "paper" / "default_variant.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    words = {6: "six", 8: "eight", 9: "nine", 10: "ten"}
+    scratch, tuned = (found[name] for name in ("scratch", "finetune"))
+    first, second = (f"{words[f['wins']]} of {words[f['datasets']]}" for f in (scratch, tuned))
+    return (
+        f"{first} data sets, by {scratch['mean_gain']:.1f} points on average, "
+        f"fine-tuned on {second}, by {tuned['mean_gain']:.1f}"
+    )
+
+
+def coefficients():
+    from tstar.formula.coefficients import published
+
+    return tuple(
+        f"| {name} | "
+        + " | ".join(
+            "" if value is None else f"{value:g}".replace("-", "−")
+            for value in (entry.alpha, entry.beta, entry.gamma, entry.delta)
+        ).replace("|  |", "| |")
+        for name, entry in published().items()
+    )
+
+
+def covariances():
+    trained = {
+        (r["dataset"], float(r["temperature"])): r
+        for r in rows("variance/variance.csv")
+        if r["when"] == "after training" and r["features"] == "64"
+    }
+    names = ("digits", "cifar10_32", "gtsrb_32", "cifar100_32")
+    first, *middle, last = (f"{float(trained[n, 1.0]['covariance']):.2g}" for n in names)
+    T = 5.354
+    whole, one = (
+        float(r["diagonal"]) + float(r["covariance"])
+        for r in (trained["digits", T], trained["digits", 1.0])
+    )
+    return (
+        f"it falls from {first} (digits, csg {float(trained['digits', 1.0]['csg']):.2f}) over {' and '.join(middle)} "
+        f"to {last} (CIFAR-100, csg {float(trained['cifar100_32', 1.0]['csg']):.0f})",
+        f"{whole:.0f}/{T:.2f}² = {whole / T**2:.0f} against {one:.0f}",
+    )
+
+
+def lost_in_short_runs():
+    import tstar
+    from tstar.curves import conditions, judge
+
+    worst = {}
+    for condition in conditions(tstar.atlas()):
+        facts = condition.facts
+        if facts["optimizer"] != "sgd" or round(facts["lr"] * facts["steps"], 9) != 2:
+            continue
+        for name in ("csgcn", "cn", "base", "csg"):
+            M, K = int(facts["num_features"]), int(facts["num_classes"])
+            found = judge(condition, tstar.temperature(M, K, facts["csg"], variant=name))
+            if found is not None and found.gain_bn is not None:
+                worst[name] = min(worst.get(name, 0.0), found.gain_bn)
+    lost = {name: f"{-points:.0f}" for name, points in worst.items()}
+    return (
+        f"lost up to {lost['csgcn']} (csgcn), {lost['cn']} (cn), {lost['base']} (base) and "
+        f"{lost['csg']} points (csg)"
+    )
+
+
+def transformers():
+    from tstar import paper
+
+    printed = paper.table("transformers").set_index("method").loc["csgcn", "ViT-B/16"]
+    notes = paper.table("footnotes").set_index("column").loc["ViT-B/16"]
+    return f"fell to {printed:.0f} % at lr 0.1 and reached {float(notes['value']):.0f} % at {notes['lr']}"
+
+
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [
+        ("README.md", overhead),
+        ("README.md", speed_of_csg),
+        ("README.md", two_workers),
+        ("README.md", papers_evidence),
+        ("docs/mathematics.md", coefficients),
+        ("docs/mathematics.md", covariances),
+        ("docs/practitioners.md", lost_in_short_runs),
+        ("docs/practitioners.md", transformers),
+    ],
+)
+def test_a_sentence_has_the_numbers_of_the_data(page, made):
+    pytest.importorskip("pandas")
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    wanted = made()
+    for phrase in (wanted,) if isinstance(wanted, str) else wanted:
+        assert phrase in text, f"{page} must say {phrase!r}"
