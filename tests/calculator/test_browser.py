@@ -151,7 +151,7 @@ def test_the_training_counts_as_in_python(open_page):
         page.fill("#lr", str(lr))
         page.fill("#steps", str(steps))
         got, expected = shown(page), tstar.explain(M, K, optimizer=optimizer, lr=lr, steps=steps)
-        assert got["variant"] == "budget"
+        assert got["variant"] == "speed"
         assert got["notices"] == said(expected)
         assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12)
         assert page.inner_text("#limit") == f"Your training {expected.limit_text()}."

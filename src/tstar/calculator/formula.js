@@ -278,6 +278,7 @@ function codeFor(facts, training, named) {
       if (training.lr !== null) words.push(`lr=${training.lr}`);
       if (training.steps !== null) words.push(`steps=${training.steps}`);
       if (training.momentum !== null && training.family === "sgd") words.push(`momentum=${training.momentum}`);
+      if (training.batch !== null) words.push(`batch_size=${training.batch}`);
       if (training.schedule) words.push(`scheduler="${training.schedule}"`);
     }
     if (training.scenario) words.push(`scenario="${training.scenario}"`);
