@@ -53,7 +53,11 @@ def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pandas.read_parquet(path)
-        table = pandas.read_csv(path, dtype=_dtypes())
+        kinds = _dtypes()
+        # Numbers as text first: pandas before 3 reads them a last bit wrong.
+        text = {name: "object" if kind == "float64" else kind for name, kind in kinds.items()}
+        table = pandas.read_csv(path, dtype=text)
+        table = table.astype({name: kinds[name] for name in table.columns if name in kinds})
     except FileNotFoundError:
         raise TstarError(f"The export {str(path)!r} does not exist.") from None
     except Exception as error:  # a parser of another library: a damaged file may raise anything
