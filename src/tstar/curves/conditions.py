@@ -14,7 +14,7 @@ from tstar.curves.reading import (
     FOLLOW,
     TREATMENT,
     Metric,
-    metric_column,
+    must_have,
     plain_value,
     results,
     what_is_there,
@@ -114,11 +114,7 @@ class Curve:
     @property
     def best(self) -> float:
         """The oracle's T: the best of the grid by mean validation accuracy, the lowest of equals."""
-        return float(self.temperatures[self.best_index])
-
-    @property
-    def best_index(self) -> int:
-        return int(np.argmax(self.means(self.chosen_on)))
+        return float(self.temperatures[int(np.argmax(self.means(self.chosen_on)))])
 
     def index_of(self, temperature: float) -> int | None:
         """Where the grid has this T, if it does."""
@@ -222,10 +218,6 @@ def conditions(runs: pd.DataFrame) -> list[Condition]:
     kept = results(runs)
     if kept.empty:
         raise TstarError(f"No finished runs found among {len(runs)}: {what_is_there(runs)}")
-    return _conditions(kept)
-
-
-def _conditions(kept: pd.DataFrame) -> list[Condition]:
     names = [name for name in FACTS if name in kept.columns]
     treatment = [name for name in TREATMENT if name in kept.columns]
     found = []
@@ -263,20 +255,14 @@ def grids(
     every run.
     """
     wanted = {"norm": norm, "method": method, "backbone": backbone}
-    if isinstance(runs, Sequence):
-        every = runs
-        there = f"{len(runs)} conditions"
-    else:
-        for name in ("dataset", "temperature"):
-            if name not in runs.columns:
-                raise TstarError(
-                    f"The runs must have a column {name!r}, got {', '.join(map(str, runs.columns))}."
-                )
+    every, there = runs, f"{len(runs)} conditions"
+    if not isinstance(runs, Sequence):
+        must_have(runs, "temperature")
         if metric is not None:
-            metric_column(runs, metric)
-        ended = results(runs)
-        there = f"{len(runs)} runs: {what_is_there(runs)}"
-        every = _conditions(ended) if len(ended) else []
+            if metric not in ("val", "test"):
+                raise unknown("metric", metric, ("val", "test"))
+            must_have(runs, f"{metric}_accuracy", f" for metric={metric!r}")
+        every, there = conditions(runs), f"{len(runs)} runs: {what_is_there(runs)}"
     found = [
         curve
         for condition in every

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import TstarError, require
 from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import LATER
 
@@ -71,10 +71,7 @@ def read(runs: Any, where: str | None = None, study: str | None = None) -> Any:
 
 def results(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that ended, teachers left out, with what older stores and diverged runs lack filled in."""
-    if "dataset" not in runs.columns:
-        raise TstarError(
-            f"The runs must have a column 'dataset', got {', '.join(map(str, runs.columns))}."
-        )
+    must_have(runs, "dataset")
     kept = runs
     if "status" in kept.columns:
         kept = kept[kept["status"].isin(FINAL)]
@@ -159,17 +156,12 @@ def _planned(spec: Any) -> tuple[str, Any]:
         return "", None
 
 
-def metric_column(runs: pd.DataFrame, metric: str) -> str:
-    """The column of a metric, which must be there."""
-    if metric not in ("val", "test"):
-        raise unknown("metric", metric, ("val", "test"))
-    column = f"{metric}_accuracy"
+def must_have(runs: pd.DataFrame, column: str, why: str = "") -> None:
+    """A column without which nothing can be said."""
     if column not in runs.columns:
         raise TstarError(
-            f"The runs must have a column {column!r} for metric={metric!r}, got "
-            f"{', '.join(map(str, runs.columns))}."
+            f"The runs must have a column {column!r}{why}, got {', '.join(map(str, runs.columns))}."
         )
-    return column
 
 
 def what_is_there(runs: pd.DataFrame) -> str:

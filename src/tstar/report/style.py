@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -169,6 +170,12 @@ def head(figure: Figure, every: Sequence[Axes], titles: Sequence[str], width: in
         figure.legends[0].get_title().set_fontsize(9)
     elif shared:
         figure.suptitle(text, fontsize=9)
+
+
+def error_bars(axes: Axes, x: Any, y: Any, error: Any, **line: Any) -> None:
+    """A line with its standard errors, none where they are not known; ``line``: color, ls, marker."""
+    spread = [0 if math.isnan(e) else e for e in error]
+    axes.errorbar(x, y, yerr=spread, ms=4, capsize=2, **line)
 
 
 def color_bar(figure: Figure, image: Any, every: Any, label: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tstar.errors import TstarError
 from tstar.report.records import Records, Sweep, without
-from tstar.report.style import BLUE, INK, ORANGE, finish, panels, styled
+from tstar.report.style import BLUE, INK, ORANGE, error_bars, finish, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,16 +91,9 @@ def draw_bn_difference(data: BNDifference) -> Figure:
         axes.axhline(0, color=INK, lw=0.8)
         for name, _, color, style, marker in lines:
             found = getattr(panel, name)
-            axes.errorbar(
-                panel.num_features,
-                [d.value for d in found],
-                yerr=[0 if math.isnan(d.error) else d.error for d in found],
-                color=color,
-                ls=style,
-                marker=marker,
-                ms=4.5,
-                capsize=2,
-            )
+            value, error = zip(*found, strict=True)
+            look = {"color": color, "ls": style, "marker": marker}
+            error_bars(axes, panel.num_features, value, error, **look)
         axes.set_xscale("log", base=2)
         axes.set_xticks(panel.num_features, [str(M) for M in panel.num_features])
         axes.minorticks_off()
@@ -111,7 +104,7 @@ def draw_bn_difference(data: BNDifference) -> Figure:
         [panel.title for panel in data.panels],
         ("features M", f"Δ {data.metric} accuracy [points]"),
         [
-            {"color": color, "ls": style, "marker": marker, "ms": 4.5, "label": label}
+            {"color": color, "ls": style, "marker": marker, "ms": 4, "label": label}
             for _, label, color, style, marker in lines
         ],
         30,

@@ -11,6 +11,7 @@ from tstar.report.style import (
     BLUE,
     ORANGE,
     VERMILION,
+    error_bars,
     finish,
     panels,
     styled,
@@ -82,16 +83,9 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
             (panel.plain, ORANGE, "--", "s"),
             (panel.bn, BLUE, "-", "o"),
         ):
-            axes.errorbar(
-                found.temperatures,
-                [100 * value for value in found.mean],
-                yerr=[0 if math.isnan(e) else 100 * e for e in found.error],
-                color=color,
-                ls=style,
-                marker=marker,
-                ms=4,
-                capsize=2,
-            )
+            mean, error = ([100 * value for value in part] for part in (found.mean, found.error))
+            look = {"color": color, "ls": style, "marker": marker}
+            error_bars(axes, found.temperatures, mean, error, **look)
         if panel.recommended is not None:
             axes.axvline(panel.recommended, color=VERMILION, ls=":", lw=1.5)
         axes.grid(axis="y")

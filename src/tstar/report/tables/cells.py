@@ -99,3 +99,13 @@ def ranked(values: Sequence[float | None], digits: int = 2) -> list[str]:
     Values are compared as printed, as the paper does.
     """
     return expected_marks([math.nan if v is None else round(v, digits) for v in values])
+
+
+def marked(
+    rows: Sequence[tuple[Cell, ...]], values: Sequence[float | None]
+) -> tuple[tuple[Cell, ...], ...]:
+    """Rows whose second cell has the mark of its value; ``None``: not ranked."""
+    marks = ranked(values)
+    return tuple(
+        (row[0], row[1]._replace(mark=m), *row[2:]) for row, m in zip(rows, marks, strict=True)
+    )

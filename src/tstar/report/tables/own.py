@@ -16,8 +16,8 @@ from tstar.report.tables.cells import (
     Cell,
     Table,
     filled,
+    marked,
     number_cell,
-    ranked,
     short_cell,
     spread_cell,
     text_cell,
@@ -56,7 +56,7 @@ def advice_table(records: Records) -> Table:
                 Cell("a grid of runs" if name == _BEST else "none"),
             )
         )
-    marks = ranked([row[1].value if row[0].text != _BEST else None for row in cells])  # type: ignore[misc]
+    shown = marked(cells, [_value(row[1]) if row[0].text != _BEST else None for row in cells])
     over = "plain" if both else "BN, T = 1"
     return Table(
         "advice",
@@ -70,14 +70,7 @@ def advice_table(records: Records) -> Table:
             "below best T",
             "search",
         ),
-        (
-            Block(
-                tuple(
-                    (row[0], row[1]._replace(mark=m), *row[2:])
-                    for row, m in zip(cells, marks, strict=True)
-                )
-            ),
-        ),
+        (Block(shown),),
         f"{records.metric.capitalize()} accuracy; differences in points. Every row is the mean over the same "
         f"{len(sweeps)} conditions ({_where(len(sweeps), len(judged), bool(both))}), one vote each, and the same seeds. "
         f"Advised: {records.formula}. Best T: of the grid, by {_CHOSEN[records.chosen_on]} accuracy. Between the "
@@ -134,7 +127,7 @@ def conditions_table(records: Records) -> Table:
         ),
         (Block(tuple(_condition(sweep) for sweep in records.sweeps)),),
         f"{records.metric.capitalize()} accuracy [%], mean over seeds. The best T of the grid was chosen by "
-        f"{'validation' if records.chosen_on == 'val' else records.chosen_on} accuracy"
+        f"{_CHOSEN[records.chosen_on]} accuracy"
         + (
             ", so its accuracy is not flattered by the choice, and the regret may be negative."
             if records.chosen_on != records.metric
@@ -197,15 +190,10 @@ def methods_table(records: Records) -> Table:
         # Ranked are methods with the same seeds, all of them finished: leaving failures out would flatter.
         seeds = [frozenset(run.get("seed") for run in own) for own in runs.values()]
         most = max(seeds, key=lambda s: (seeds.count(s), len(s)))
-        marks = ranked(
-            [
-                None if row[3].value or own != most else _value(row[1])
-                for row, own in zip(rows, seeds, strict=True)
-            ]
-        )
-        marked = tuple(
-            (row[0], row[1]._replace(mark=m), *row[2:]) for row, m in zip(rows, marks, strict=True)
-        )
+        values = [
+            None if row[3].value or own != most else _value(row[1])
+            for row, own in zip(rows, seeds, strict=True)
+        ]
         width = text(facts.get("num_features"))
         heading = [text(facts.get("dataset")), text(facts.get("model")), f"M = {width}"]
         heading += [
@@ -213,7 +201,7 @@ def methods_table(records: Records) -> Table:
             for name in several
             if name not in ("model", "num_features") and text(facts[name])
         ]
-        blocks.append(Block(marked, " · ".join(part for part in heading if part)))
+        blocks.append(Block(marked(rows, values), " · ".join(part for part in heading if part)))
     return filled(
         Table(
             "methods",
