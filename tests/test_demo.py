@@ -15,7 +15,7 @@ def measured():
         points[M, 1.0, False] = Point(60.0, 1.0, 3)
         for T, mean in ((1.0, 55.0), (2.0, 61.0), (T_star, 70.0), (32.0, 30.0)):
             points[M, T, True] = Point(mean + M / 100, 1.0, 3)
-    return Demo(points, {32: 4.4, 96: 6.1}, csg=2.0, notices=("short training",))
+    return Demo(points, {32: 4.4, 96: 6.1}, notices=("short training",))
 
 
 def test_the_task_is_seeded_hard_and_honest():

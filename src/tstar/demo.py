@@ -54,7 +54,6 @@ class Demo:
 
     points: dict[tuple[int, float, bool], Point]
     recommended: dict[int, float]
-    csg: float | None
     notices: tuple[str, ...]
 
     def plain(self, M: int) -> Point:
@@ -154,7 +153,7 @@ def run(
         for key, values in scores.items()
     }
     first = next(iter(advice.values()))
-    return Demo(points, recommended, first.csg, tuple(n.message for n in first.notices))
+    return Demo(points, recommended, tuple(n.message for n in first.notices))
 
 
 def _network(num_features: int, seed: int) -> nn.Module:
@@ -164,13 +163,11 @@ def _network(num_features: int, seed: int) -> nn.Module:
 
 
 def _advise(num_features: int) -> Any:
-    from tstar.advice import recommend
+    """T for the demo's own rate: the figure is about T alone."""
+    from tstar.formula.equation import explain
 
-    data = hard_digits()
-    model = _network(num_features, 0)
-    return recommend(
-        model, (data.x_train, data.y_train), optimizer=("sgd", LR), steps=STEPS, batch_size=BATCH
-    )
+    K = hard_digits().num_classes
+    return explain(num_features, K, optimizer=("sgd", LR), steps=STEPS, batch_size=BATCH)
 
 
 def _train_all(cells: list[Cell], workers: int) -> Iterator[tuple[Cell, float]]:

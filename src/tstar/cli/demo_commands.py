@@ -86,7 +86,6 @@ def _cell(point: Point) -> str:
 
 def _as_dict(result: Demo) -> dict[str, Any]:
     return {
-        "csg": result.csg,
         "recommended": {str(M): T for M, T in result.recommended.items()},
         "points": [
             {"num_features": M, "temperature": T, "norm": norm, **vars(point)}
