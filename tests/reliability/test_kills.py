@@ -20,10 +20,20 @@ spec.loader.exec_module(kills)
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="process groups and SIGKILL are POSIX's")
-def test_a_killed_sweep_loses_nothing(tmp_path):
+@pytest.mark.parametrize("options", [(), ("--warm",), ("--warm", "--sweeps", "2")])
+def test_a_killed_sweep_loses_nothing(tmp_path, options):
     output = tmp_path / "kills.json"
-    command = [sys.executable, str(PATH), "--kills", "3", "--minutes", "5", "--output", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        str(PATH),
+        "--kills",
+        "3",
+        "--minutes",
+        "15",
+        "--output",
+        str(output),
+    ]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text(encoding="utf-8"))
     assert report["counts"]["killed"] >= 3

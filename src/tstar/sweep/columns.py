@@ -11,6 +11,7 @@ from tstar.sweep.spec import KINDS, LATER, SCENARIOS
 FINAL = ("done", "diverged")
 STATUSES = ("running", *FINAL, "failed")
 
+SCORES = ("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece")
 _SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 COLUMNS: dict[str, str] = {
     "key": "TEXT PRIMARY KEY",
@@ -19,36 +20,17 @@ COLUMNS: dict[str, str] = {
     # What was run: a column for each field of a run. num_features, norm, temperature, epochs and steps are those of the model as it
     # was really trained; what the study asked for is in `spec`.
     **{name: _SQL[kind] for name, kind in KINDS.items()},
-    "domain": "TEXT",
-    "num_train": "INTEGER",
-    "num_classes": "INTEGER",
-    "teacher": "TEXT",
-    "spec": "TEXT",
-    # The studies that ask for it: JSON, name → hash.
-    "studies": "TEXT",
+    **dict.fromkeys(("domain", "teacher", "spec"), "TEXT"),
+    **dict.fromkeys(("num_train", "num_classes"), "INTEGER"),
+    "studies": "TEXT",  # that ask for it: JSON, name → hash
     # What came out.
-    "val_accuracy": "REAL",
-    "test_accuracy": "REAL",
-    "train_accuracy": "REAL",
-    "train_loss": "REAL",
-    "val_loss": "REAL",
-    "nll": "REAL",
-    "ece": "REAL",
+    **dict.fromkeys((*SCORES, "seconds", "images_per_second"), "REAL"),
     "trainings": "INTEGER",
-    "seconds": "REAL",
-    "images_per_second": "REAL",
-    "curves": "TEXT",
-    "extra": "TEXT",
-    "versions": "TEXT",
-    "commit": "TEXT",
-    "error": "TEXT",
+    **dict.fromkeys(("curves", "extra", "versions", "commit", "error"), "TEXT"),
     # Who works, or worked, on it; times in seconds since 1970.
-    "host": "TEXT",
+    **dict.fromkeys(("host", "claim"), "TEXT"),
     "pid": "INTEGER",
-    "claim": "TEXT",
-    "started": "REAL",
-    "heartbeat": "REAL",
-    "finished": "REAL",
+    **dict.fromkeys(("started", "heartbeat", "finished"), "REAL"),
 }
 # Columns of later schemas, with what older runs had there. csg is a column of the first.
 ADDED: dict[str, object] = {

@@ -1,9 +1,9 @@
 """Where runs take place: the small interface, and this machine's cores or GPUs.
 
 One process per slot, one thread per process: two threads on one small network gain nothing, two
-processes gain almost a factor of two. Nothing of the caller's state leaks into a run: on Linux, workers are forked from a
-fresh process that has torch imported already (:mod:`tstar.sweep.warm`), so that they share its pages; elsewhere each is
-spawned. They exit when their parent dies.
+processes gain almost a factor of two. Nothing of the caller's state leaks into a run: on a CPU under Linux, workers are
+forked from a fresh process that has torch imported already (:mod:`tstar.sweep.warm`), so that they share its pages;
+elsewhere, and for GPUs, which do not survive a fork, each is spawned. They exit when their parent dies.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class LocalEngine:
         index = next(i for i, worker in enumerate(self._workers) if worker is None or worker.free)
         worker = self._workers[index]
         if worker is None:
-            worker = self._workers[index] = _Worker(execute_job, max(1, _cores() // self.slots))
+            loaders = max(1, _cores() // self.slots)
+            worker = _Worker(execute_job, loaders, fork=self.devices[index] == "cpu")
+            self._workers[index] = worker
         worker.start(replace(job, device=self.devices[index]))
 
     def collect(self, timeout: float) -> list[Outcome]:
@@ -117,8 +119,8 @@ class LocalEngine:
 class _Worker:
     """A process, the link to it, and the key of the run that it is at."""
 
-    def __init__(self, work: Callable[[Job], Outcome], loaders: int = 1) -> None:
-        context = _context()
+    def __init__(self, work: Callable[[Job], Outcome], loaders: int, fork: bool) -> None:
+        context = _context(fork)
         self.link, theirs = context.Pipe()
         # As it is now: the process that it is forked from may be older.
         environment = {LOADERS: str(loaders), **os.environ}
@@ -159,8 +161,8 @@ def execute_job(job: Job) -> Outcome:
     return execute(job)
 
 
-def _context() -> BaseContext:
-    if sys.platform != "linux":
+def _context(fork: bool) -> BaseContext:
+    if not fork or sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tstar.sweep.warm"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tstar.errors import TstarError, require
+from tstar.sweep.columns import SCORES
 from tstar.sweep.provenance import versions
 from tstar.sweep.shared import checksum
 from tstar.sweep.spec import Places, Spec, check_below_root
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
     from tstar.methods.interface import Method
     from tstar.training.running import Trained
 
-_RESULTS = (
-    *("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece"),
-    *("epochs", "steps", "seconds", "images_per_second"),
-)
+_RESULTS = (*SCORES, "epochs", "steps", "seconds", "images_per_second")
 
 
 @dataclass(frozen=True)
