@@ -2,11 +2,15 @@
 
 A mutant is the source with one small fault: ``<`` for ``<=``, ``+`` for ``-``, ``and`` for ``or``, a condition negated, a number changed, a
 returned value dropped, a statement left out. It is *killed* if a test of its file fails, and *survives* otherwise. Mutants are drawn by
-seed, the same number from each area; a file's tests are ``tests/AREA/test_FILE.py`` where there is one, then the area's folder. Lines that only raise an error's text, docstrings and annotations are left alone.
+seed, the same number from each area; a file's tests are those at its own path, ``tests/AREA/test_FILE.py``. Lines that only
+raise an error's text, docstrings and annotations are left alone.
 
-    python benchmarks/mutants.py --each 30 --minutes 25
+    python benchmarks/mutants.py --each 22 --minutes 20
+    git archive --prefix=apart/ HEAD | tar x -C /tmp && python benchmarks/mutants.py --root /tmp/apart   # while others edit
 
 Torch and the tests' libraries are imported once; every mutant runs in a fork, which takes it from memory: no file is changed.
+Limits are of CPU time, so that a busy machine kills nothing. An outcome is written as soon as it is known, and a mutant whose outcome
+is in the file already is not run again.
 """
 
 from __future__ import annotations
@@ -21,15 +25,18 @@ import importlib.util
 import io
 import os
 import random
+import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "tstar"
+OUTPUT = ROOT / "results" / "quality" / "mutants.csv"
+COLUMNS = ["area", "file", "line", "fault", "change", "outcome"]
+PATIENCE = 900  # seconds of wall time for a mutant that waits without computing
 AREAS = {
     "formula": "formula/*.py",
     "surgery": "surgery/*.py",
@@ -37,6 +44,10 @@ AREAS = {
     "store": "sweep/store*.py",
     "fitting": "fitting/*.py",
 }
+IMPORTED_ONCE = (
+    *("pytest", "numpy", "torch", "torchvision", "pandas", "scipy.optimize"),
+    *("matplotlib", "sklearn.datasets"),
+)
 OPPOSITE: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -60,13 +71,18 @@ OPPOSITE: dict[type, type] = {
 class Mutant(NamedTuple):
     """A fault: which file, which node of its tree, what is done to it."""
 
+    source: Path
     path: Path
     node: int
     line: int
     what: str
 
+    @property
+    def inside(self) -> str:
+        return self.path.relative_to(self.source).as_posix()
 
-def faults(path: Path) -> list[Mutant]:
+
+def faults(source: Path, path: Path) -> list[Mutant]:
     """Every fault that can be planted in a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     left_alone = set(_left_alone(tree))
@@ -76,7 +92,7 @@ def faults(path: Path) -> list[Mutant]:
             continue
         what = _fault(node)
         if what:
-            found.append(Mutant(path, number, getattr(node, "lineno", 0), what))
+            found.append(Mutant(source, path, number, getattr(node, "lineno", 0), what))
     return found
 
 
@@ -141,7 +157,8 @@ class Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives one module from the mutant's tree; everything else is found as usual."""
 
     def __init__(self, mutant: Mutant) -> None:
-        parts = mutant.path.relative_to(SOURCE.parent).with_suffix("").parts
+        parts = mutant.path.parts[len(mutant.source.parent.parts) :]
+        parts = (*parts[:-1], mutant.path.stem)
         self.package = parts[-1] == "__init__"
         self.name = ".".join(parts[:-1] if self.package else parts)
         self.tree, self.path = planted(mutant)[0], mutant.path
@@ -161,22 +178,17 @@ class Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(code, vars(module))
 
 
-def tests_of(path: Path) -> Path:
-    """The file's tests, or its area's."""
-    folder = ROOT / "tests" / path.relative_to(SOURCE).parent
-    own = folder / f"test_{path.stem}.py"
-    return own if own.is_file() else folder
-
-
-def survives(mutant: Mutant | None, target: Path, seconds: float) -> str:
-    """ "killed", "survived" or "killed (time)": its tests in a fork. Without a mutant: do they pass at all?"""
+def survives(mutant: Mutant | None, root: Path, target: Path, seconds: int) -> tuple[str, float]:
+    """("killed", "survived" or "killed (time)", CPU seconds): tests in a fork. Without a mutant: do they pass?"""
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
-        os.chdir(ROOT)
+        os.chdir(root)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
+        sys.path[:0] = [str(root / "src"), str(root)]
         if mutant is not None:
             sys.meta_path.insert(0, Planted(mutant))
         import pytest
@@ -186,81 +198,85 @@ def survives(mutant: Mutant | None, target: Path, seconds: float) -> str:
                 ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", str(target)]
             )
         os._exit(int(code))
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
-            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            code = os.waitstatus_to_exitcode(status)
+            outcome = "survived" if code == 0 else "killed" if code > 0 else "killed (time)"
+            return outcome, usage.ru_utime + usage.ru_stime
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return "killed (time)"
+    return "killed (time)", 0.0
+
+
+def draw(root: Path, areas: Iterable[str], each: int, seed: int) -> list[tuple[str, Mutant]]:
+    source, drawn = root / "src" / "tstar", []
+    for area in areas:
+        every = [m for path in sorted(source.glob(AREAS[area])) for m in faults(source, path)]
+        every = [
+            m for m in every if m.path.name != "__init__.py"
+        ]  # re-exports: no tests at a path of their own
+        chosen = random.Random(f"{seed} {area}").sample(every, min(each, len(every)))
+        print(f"{area}: {len(chosen)} of {len(every)} mutants", flush=True)
+        drawn += [(area, mutant) for mutant in chosen]
+    random.Random(seed).shuffle(drawn)  # so that an early end leaves a fair sample
+    return drawn
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--each", type=int, default=30, help="mutants per area")
-    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--each", type=int, default=22, help="mutants per area")
+    parser.add_argument("--minutes", type=float, default=20, help="of CPU time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--area", action="append", choices=AREAS)
-    parser.add_argument("--output", type=Path, default=ROOT / "results" / "quality" / "mutants.csv")
+    parser.add_argument("--root", type=Path, default=ROOT, help="another copy of the repository")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for name in (
-        "pytest",
-        "numpy",
-        "torch",
-        "torchvision",
-        "pandas",
-        "scipy.optimize",
-        "matplotlib",
-        "sklearn.datasets",
-    ):
+    for name in IMPORTED_ONCE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert not any(name.split(".")[0] == "tstar" for name in sys.modules)
-    drawn: list[tuple[str, Mutant]] = []
-    for area in options.area or AREAS:
-        every = [m for path in sorted(SOURCE.glob(AREAS[area])) for m in faults(path)]
-        chosen = random.Random(f"{options.seed} {area}").sample(
-            every, min(options.each, len(every))
-        )
-        print(f"{area}: {len(chosen)} of {len(every)} mutants", flush=True)
-        drawn += [(area, mutant) for mutant in chosen]
-    random.Random(options.seed).shuffle(drawn)  # so that an early end leaves a fair sample
-    begun, times, rows = time.monotonic(), dict[Path, float](), []
-    for area, mutant in drawn:
-        if time.monotonic() - begun > 60 * options.minutes:
-            break
-        target = tests_of(mutant.path)
-        if target not in times:
-            start = time.monotonic()
-            if survives(None, target, 600) != "survived":
-                print(f"the tests of {target.relative_to(ROOT)} do not pass as they are")
-                times[target] = -1.0
-                continue
-            times[target] = time.monotonic() - start
-        if times[target] < 0:
+    root = options.root.resolve()
+    rows: dict[tuple[str, ...], list[str]] = {}
+    if options.output.is_file():
+        with options.output.open(encoding="utf-8", newline="") as file:
+            rows = {tuple(row[:5]): row for row in list(csv.reader(file))[1:]}
+    spent, alone = 0.0, dict[Path, float]()
+    for area, mutant in draw(root, options.area or AREAS, options.each, options.seed):
+        change = planted(mutant)[1][:160]
+        row = [area, mutant.inside, str(mutant.line), mutant.what, change]
+        if tuple(row) in rows:
             continue
-        outcome = survives(mutant, target, 10 * times[target] + 30)
-        if outcome == "survived" and target.is_file():  # another file of the area may know
-            outcome = survives(mutant, target.parent, 600)
-        inside = mutant.path.relative_to(SOURCE).as_posix()
-        rows.append([area, inside, mutant.line, mutant.what, planted(mutant)[1][:160], outcome])
+        if spent > 60 * options.minutes:
+            break
+        target = root / "tests" / Path(mutant.inside).parent / f"test_{mutant.path.stem}.py"
+        if target not in alone:
+            outcome, alone[target] = survives(None, root, target, 600)
+            spent += alone[target]
+            if outcome != "survived":
+                print(f"{target.relative_to(root)} does not pass as it is", flush=True)
+                alone[target] = -1.0
+        if alone[target] < 0:
+            continue
+        outcome, seconds = survives(mutant, root, target, int(10 * alone[target] + 30))
+        spent += seconds
+        rows[tuple(row)] = [*row, outcome]
         if outcome == "survived":
-            print(f"survived: {inside}:{mutant.line}: {rows[-1][4]}", flush=True)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with options.output.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["area", "file", "line", "fault", "change", "outcome"])
-        writer.writerows(sorted(rows))
-    for area in options.area or AREAS:
-        of_area = [row[-1] != "survived" for row in rows if row[0] == area]
+            print(f"survived: {mutant.inside}:{mutant.line}: {change}", flush=True)
+        with options.output.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerows([COLUMNS, *sorted(rows.values())])
+    for area in AREAS:
+        of_area = [row[5] != "survived" for row in rows.values() if row[0] == area]
         print(f"{area}: {sum(of_area)} of {len(of_area)} killed")
-    killed = sum(row[-1] != "survived" for row in rows)
+    killed = sum(row[5] != "survived" for row in rows.values())
     print(f"all: {killed} of {len(rows)} killed, {100 * killed / max(1, len(rows)):.1f} %")
+    print(f"{spent / 60:.1f} min of CPU time")
     return 0
 
 

@@ -76,6 +76,24 @@ def test_each_replicate_has_its_own_curves(found, task):
     assert not np.allclose(drawn[0].intercept, drawn[1].intercept)
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "means"), [([0, 1, 4], {0, 0.5, 1, 2, 2.5, 4}), ([0, 1], {0, 1}), ([1], {1})]
+)
+def test_a_replicate_averages_one_accuracy_less_than_there_are(
+    accuracies, means, found, task, monkeypatch
+):
+    """Of n seeds n − 1 are drawn with replacement: every mean of so many is met, and no other."""
+    size = (len(accuracies), len(found[0].temperatures))
+    values = np.broadcast_to(np.array(accuracies, float)[:, None], size)
+    curve = replace(
+        found[0], seeds=tuple(range(size[0])), val=values, test=values, ran=np.ones(size, bool)
+    )
+    monkeypatch.setattr(bootstrap, "lines", lambda *arguments: arguments[-1])
+    rng = np.random.default_rng(0)
+    drawn = bootstrap._redraw([curve] * 200, "val", task.curves, "mean", rng)
+    assert set(np.unique(drawn)) == means
+
+
 def test_one_seed_has_no_interval_over_seeds():
     runs = planted_runs(grid=powers_of_two(1, largest=64))
     single = grids(runs, metric="val")
