@@ -206,6 +206,35 @@ def test_everything_that_the_advice_uses_can_be_given(open_page):
         assert run(shown(page)["code"]) == named.temperature
 
 
+def test_the_expectation_is_that_of_python(open_page):
+    from tstar.formula import similar
+    from tstar.formula.training import Training
+
+    page = open_page()
+    fill(page, 64, 10)
+    assert page.inner_text("#expectation") == ""
+    for optimizer, lr, steps, batch, samples, norms in (
+        ("sgd", 0.1, 400, 64, 2000, "batch-norms"),
+        ("sgd", 0.01, 1500, 16, None, "no norms"),
+        ("adamw", 0.001, 300, 32, 900, "layer-norms"),
+        ("sgd", 0.3, 200, None, None, "frozen"),
+        ("sgd", 0.1, 500_000, 128, 50_000, "batch-norms"),  # like nothing that was measured
+    ):
+        page.select_option("#optimizer", optimizer)
+        page.select_option("#norms", norms)
+        for field, value in (("lr", lr), ("steps", steps), ("batch", batch), ("samples", samples)):
+            page.fill(f"#{field}", "" if value is None else str(value))
+        told = Training(optimizer, lr, steps, batch_size=batch)
+        expected = similar.nearest(
+            told, 64, 10, samples, norms, similar.choice(told.family)["recipe"]
+        )
+        text = page.inner_text("#expectation")
+        if expected.far:
+            assert f"the nearest is {expected.distance:.1f} standard deviations off" in text
+        else:
+            assert text.endswith(str(expected)), (optimizer, norms)
+
+
 def test_the_advice_has_its_own_curve(open_page):
     page = open_page()
     fill(page, 512, 100)

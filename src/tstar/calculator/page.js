@@ -11,7 +11,7 @@ const make = (tag, attributes = {}, ...children) => {
 };
 const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your fine-tuning", speed: "for your training" };
 const AXIS = [0.1, 512];
-const TRAINING = ["lr", "steps", "momentum", "batch", "smoothing"];
+const TRAINING = ["lr", "steps", "momentum", "batch", "samples", "smoothing"];
 let picked = null; // the variant that the reader chose, if any
 let drawn = null;
 
@@ -43,6 +43,7 @@ function readInputs() {
     steps: ["steps", "The number of steps", { whole: true, least: 1 }],
     momentum: ["momentum", "The momentum", { least: 0, below: 1 }],
     batch: ["batch", "The batch size", { whole: true, least: 1 }],
+    samples: ["samples", "The number of training samples", { whole: true, least: 1 }],
     smoothing: ["smoothing", "Label smoothing", { least: 0, below: 1 }],
   };
   const facts = { valid: true };
@@ -59,11 +60,12 @@ function readInputs() {
 const FAMILIES = { sgd: "sgd", adamw: "adam", lion: "scale-free" };
 
 /** How one trains, as far as it is given. */
-function readTraining({ lr, steps, momentum, batch, smoothing }) {
+function readTraining({ lr, steps, momentum, batch, samples, smoothing }) {
   const name = by("optimizer").value;
   const schedule = by("schedule").value;
   return {
-    name, family: FAMILIES[name] ?? null, lr, steps, momentum, batch, smoothing, schedule,
+    name, family: FAMILIES[name] ?? null, lr, steps, momentum, batch, samples, smoothing, schedule,
+    norms: by("norms").value || null,
     factor: schedule === "constant" ? 1 : schedule ? known.rateFactor : null,
     scenario: by("scenario").value || null,
   };
@@ -168,6 +170,10 @@ function update() {
   const answer = named ? decide(known, facts, training, named) : advised;
   showMissing(training, facts);
   showAnswer(answer);
+  const expected = named ? null : expectationOf(known, facts, training);
+  const faster = known.faster[training.family] ?? 1;
+  const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
+  by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
   by("code").textContent = codeFor(facts, training, named);
   showVariants(facts, answer.temperature === answer.computed ? answer.name : null);
   showRules(facts, advised);
@@ -182,7 +188,7 @@ function update() {
 }
 
 // The state lives in the address, so that a case can be shared: #features=512&classes=10&optimizer=sgd…
-const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "steps", "momentum", "schedule", "batch", "smoothing", "base"];
+const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "steps", "momentum", "schedule", "batch", "samples", "norms", "smoothing", "base"];
 let written = "";
 
 function writeAddress() {

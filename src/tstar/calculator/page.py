@@ -27,6 +27,7 @@ _PAPER = _HERE.parent / "paper"
 _PARTS = {
     "style": "style.css",
     "formula": "formula.js",
+    "similar": "similar.js",
     "chart": "chart.js",
     "page": "page.js",
 }
@@ -59,6 +60,7 @@ def facts() -> dict[str, Any]:
         },
         "batch": BATCH,
         "faster": {f: similar.RATES.get(similar.choice(f)["recipe"], 1.0) for f in ("sgd", "adam")},
+        "similar": _similar(),
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
         "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],
@@ -90,6 +92,22 @@ def write(path: str | os.PathLike[str]) -> Path:
             f"({error.strerror or error}); pass another with -o."
         ) from error
     return target
+
+
+def _similar() -> dict[str, Any]:
+    """What :mod:`tstar.formula.similar` knows, without what the page does not show."""
+    known = similar.stored()
+    needed = ("optimizer", "norms", "coordinates", "gains")
+    families = {f: similar.choice(f)["recipe"] for f in ("sgd", "adam")}
+    return {
+        "rows": [{name: row[name] for name in needed} for row in known["rows"]],
+        **{name: known[name] for name in ("scales", "noise", "widening")},
+        "recipes": {f: recipe for f, recipe in families.items() if recipe != similar.LEAVE},
+        "neighbors": similar.NEIGHBORS,
+        "otherNorms": similar.OTHER_NORMS,
+        "far": similar.FAR,
+        "share": similar.SHARE,
+    }
 
 
 def _tasks() -> list[dict[str, Any]]:

@@ -1,0 +1,65 @@
+// The most similar trainings and what they gained, as tstar.formula.similar has it.
+
+/** The logarithms of what is known of a training, by name. */
+function coordinatesOf(known, facts, { family, lr, steps, momentum, batch, factor, samples }) {
+  const rate = factor ?? known.rateFactor;
+  const sgd = family === "sgd";
+  const longer = sgd ? 1 / (1 - Math.min(momentum ?? known.momentum, 0.999)) : 1;
+  const found = {};
+  if (lr !== null && steps !== null) found.travel = lr * steps * rate * longer;
+  if (lr !== null && batch !== null) found.noise = (lr * longer) / (sgd ? batch : Math.sqrt(batch));
+  if (steps !== null && batch !== null && samples) found.passes = (steps * batch) / samples;
+  found.features = facts.num_features;
+  if (facts.num_classes) found.classes = facts.num_classes;
+  return Object.fromEntries(Object.entries(found).map(([name, value]) => [name, Math.log(value)]));
+}
+
+/** Linear between the order statistics. */
+function quantileOf(values, share) {
+  const ordered = [...values].sort((a, b) => a - b);
+  const place = share * (ordered.length - 1);
+  const low = Math.floor(place);
+  const high = Math.min(low + 1, ordered.length - 1);
+  return ordered[low] + (place - low) * (ordered[high] - ordered[low]);
+}
+
+/** What the trainings nearest to this one gained with the recipe that is favored; null where nothing can be said. */
+function expectationOf(known, facts, training) {
+  const { rows, scales, noise, widening, recipes, neighbors, otherNorms, far, share } = known.similar;
+  const recipe = recipes[training.family];
+  if (!recipe || !isMeasured(training) || training.scenario === "finetune") return null;
+  const mine = coordinatesOf(known, facts, training);
+  const near = [];
+  for (const row of rows) {
+    if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
+    const both = Object.keys(mine).filter((name) => name in row.coordinates);
+    const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);
+    const apart = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / both.length);
+    near.push([apart + (training.norms && row.norms !== training.norms ? otherNorms : 0), row]);
+  }
+  near.sort((a, b) => a[0] - b[0]);
+  let beyond = 0;
+  for (const [name, value] of Object.entries(mine)) {
+    const others = near.map(([, row]) => row.coordinates[name]).filter((other) => other !== undefined);
+    beyond = Math.max(beyond, (Math.min(...others) - value) / scales[name], (value - Math.max(...others)) / scales[name]);
+  }
+  const gains = near.slice(0, neighbors).map(([, row]) => row.gains[recipe]);
+  const median = quantileOf(gains, 0.5);
+  const [low, high] = [(1 - share) / 2, (1 + share) / 2].map((s) => median + widening * (quantileOf(gains, s) - median));
+  const distance = Math.max(near[0][0], beyond);
+  return {
+    median, low, high, distance, far: near[0][0] > far || beyond > far, trainings: gains.length,
+    helped: gains.filter((gain) => gain > noise).length, harmed: gains.filter((gain) => gain < -noise).length,
+  };
+}
+
+/** The expectation in words. */
+function expectationText(found) {
+  const points = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(1)}`;
+  if (found.far) {
+    return `Nothing like this training was measured (the nearest is ${found.distance.toFixed(1)} standard deviations off), so `
+      + "nothing is advised; tstar.check tries it on your model.";
+  }
+  return `Of the ${found.trainings} most similar trainings of the atlas ${found.helped} gained and ${found.harmed} lost more than noise; median `
+    + `${points(found.median)} points over the plain model, four of five between ${points(found.low)} and ${points(found.high)}.`;
+}
