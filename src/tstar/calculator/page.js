@@ -97,10 +97,11 @@ function showAnswer(result) {
   }
   const row = make("tr", { class: "sum" }, make("td", {}, "sum"), make("td", { class: "n" }, signed(result.unclipped)));
   table.append(row);
-  by("terms").replaceChildren(table);
+  const compared = "The paper’s T* for 200 epochs of SGD at 0.1, for comparison:";
+  by("terms").replaceChildren(...(result.law ? [make("p", { class: "small" }, compared)] : []), table);
   const flags = result.flags.map((flag) => make("li", { class: flag.level }, make("b", {}, flag.level), `: ${flag.message}`));
   if (result.limit) {
-    by("terms").append(make("p", { id: "limit", class: "small" }, `Your training ${result.limit}.`));
+    by("terms").prepend(make("p", { id: "limit", class: "small" }, `Your training ${result.limit}.`));
   }
   if (result.clipped) {
     const text = `: ${general(result.unclipped, 4)} was clipped to the ${result.clipped}, ${general(result.bound)}`;
