@@ -5,7 +5,7 @@
     python -m research.rising --tables
 
 Nine conditions of the second atlas, three of each group of families, with SGD, at the rate and decay that were tuned for the plain
-model; three seeds. T rises from 1 to the constant's T, and from 1 to twice that, in proportion to the learning rate spent.
+model; three seeds. T rises from 1 to the constant's T, and from 1 to twice that, in proportion to the learning rate spent; a constant 2T stands beside them.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def variants(base: Spec, T: float) -> dict[str, Spec]:
     return {
         "plain": base,
         "constant": replace(base, norm="batch", temperature=T, backbone="matched"),
+        "constant 2T": replace(base, norm="batch", temperature=2 * T, backbone="matched"),
         "rising to T": replace(base, **own, options=json.dumps({"end": T})),
         "rising to 2T": replace(base, **own, options=json.dumps({"end": 2 * T})),
     }
