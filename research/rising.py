@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from research.conditions import classes_of, draw, features_of, predicted
 from research.second_atlas import Results, identity, runs_all, tuned
 from research.user_gains import STORE, load
-from tstar.methods.common import at_temperature
+from tstar.methods.common import Backbone, at_temperature
 from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.finding import tempered_heads
 from tstar.sweep.spec import Spec
@@ -36,12 +36,21 @@ GROUPS = {"BN inside": ("vgg", "resnet", "pyramidnet"), "layer norms": ("vit", "
           "MLP": ("mlp", "text-mlp", "mlp-no-norm")}  # fmt: skip
 EACH, SEEDS = 3, 3
 METHOD = "research.rising:travel"
+Case = tuple[str, Spec, float]
+Make = Callable[[Spec, float], dict[str, Spec]]
 
 
-def travel(model: nn.Module, facts: Facts, *, end: float, start: float = 1.0) -> Recipe:
-    """T = start + (end − start)·(learning rate spent so far)/(spent in all), BN before the head, backbone matched."""
+def travel(
+    model: nn.Module,
+    facts: Facts,
+    *,
+    end: float,
+    start: float = 1.0,
+    backbone: Backbone = "matched",
+) -> Recipe:
+    """T = start + (end − start)·(learning rate spent so far)/(spent in all), BN before the head."""
     config = facts.training
-    recipe = at_temperature(model, end, facts, "batch", "matched")
+    recipe = at_temperature(model, end, facts, "batch", backbone)
     heads = list(tempered_heads(recipe.model).values())
     total = config.lr * sum(lr_factor(i, config.steps, config) for i in range(config.steps))
     spent = 0.0
@@ -71,6 +80,33 @@ def chosen(found: Results) -> Iterator[tuple[str, Spec, float]]:
                 yield group, base, T
 
 
+def advised(found: Results) -> Iterator[tuple[str, Spec, float]]:
+    """Group, the user's own plain run at three times its rate, and T for that: the first six conditions of a group with SGD."""
+    for group, families in GROUPS.items():
+        count = 0
+        for index in range(250):
+            condition = draw(index)
+            own = condition.plain.config
+            if condition.family not in families or own.optimizer != "sgd" or count == 2 * EACH:
+                continue
+            base = condition.at(lr=3.0)
+            T = predicted(base, classes_of(base), features_of(base), base.config.lr)
+            if T >= 2 and tuned(condition, found) is not None:
+                count += 1
+                yield group, base, T
+
+
+def recipes(base: Spec, T: float) -> dict[str, Spec]:
+    """The recipe of the advice, with its T constant and rising to twice that."""
+    end = json.dumps({"end": 2 * T, "backbone": "as-is"})
+    return {
+        "constant": replace(base, norm="batch", temperature=T),
+        "advised, rising to 2T": replace(
+            base, method=METHOD, temperature=None, norm=None, options=end
+        ),  # fmt: skip
+    }
+
+
 def variants(base: Spec, T: float) -> dict[str, Spec]:
     own = {"method": METHOD, "temperature": None, "norm": None}
     return {
@@ -89,31 +125,34 @@ def main() -> None:
     parser.add_argument("--data-root")
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
-    cases = list(chosen(load(given.atlas)))
+    atlas = load(given.atlas)
+    parts = [(variants, list(chosen(atlas))), (recipes, list(advised(atlas)))]
     if given.tables:
-        table = rows(cases, load(FOLDER / "store.parquet"))
-        table.to_csv(FOLDER / "runs.csv", index=False, float_format="%.5g")
-        made = summary(table)
+        found = load(FOLDER / "store.parquet")
+        tables = [rows(cases, found, make) for make, cases in parts]
+        pd.concat(tables).to_csv(FOLDER / "runs.csv", index=False, float_format="%.5g")
+        made = pd.concat([summary(table) for table in tables])
         made.to_csv(FOLDER / "summary.csv", index=False, float_format="%.4g")
         print(made.to_string(index=False))
         return
     torch.set_num_threads(1)
     specs = [
         replace(spec, seed=seed)
+        for make, cases in parts
         for seed in range(SEEDS)
         for _, base, T in cases
-        for spec in variants(base, T).values()
+        for spec in make(base, T).values()
     ]
     with Store(given.store, create=True) as store:
         for outcome in runs_all(store, specs, given.data_root, "rising"):
             print(outcome.key, outcome.status, flush=True)
 
 
-def rows(cases: list[tuple[str, Spec, float]], found: Results) -> pd.DataFrame:
+def rows(cases: list[Case], found: Results, make: Make) -> pd.DataFrame:
     """One row per condition, variant and seed."""
     made = []
     for number, (group, base, T) in enumerate(cases):
-        for name, spec in variants(base, T).items():
+        for name, spec in make(base, T).items():
             for seed in range(SEEDS):
                 row = found.get(identity(replace(spec, seed=seed)))
                 if row is not None:
