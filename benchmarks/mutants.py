@@ -242,18 +242,19 @@ def main() -> int:
             importlib.import_module(name)
     assert not any(name.split(".")[0] == "tstar" for name in sys.modules)
     root = options.root.resolve()
-    rows: dict[tuple[str, ...], list[str]] = {}
+    known: dict[tuple[str, ...], list[str]] = {}
     if options.output.is_file():
         with options.output.open(encoding="utf-8", newline="") as file:
-            rows = {tuple(row[:5]): row for row in list(csv.reader(file))[1:]}
+            known = {tuple(row[:5]): row for row in list(csv.reader(file))[1:]}
+    drawn = {
+        (area, m.inside, str(m.line), m.what, planted(m)[1][:160]): m
+        for area, m in draw(root, options.area or AREAS, options.each, options.seed)
+    }
+    rows = {row: known[row] for row in drawn if row in known}  # what is known of other code is not
     spent, alone = 0.0, dict[Path, float]()
-    for area, mutant in draw(root, options.area or AREAS, options.each, options.seed):
-        change = planted(mutant)[1][:160]
-        row = [area, mutant.inside, str(mutant.line), mutant.what, change]
-        if tuple(row) in rows:
+    for row, mutant in drawn.items():
+        if row in rows or spent > 60 * options.minutes:
             continue
-        if spent > 60 * options.minutes:
-            break
         target = root / "tests" / Path(mutant.inside).parent / f"test_{mutant.path.stem}.py"
         if target not in alone:
             outcome, alone[target] = survives(None, root, target, 600)
@@ -265,9 +266,9 @@ def main() -> int:
             continue
         outcome, seconds = survives(mutant, root, target, int(10 * alone[target] + 30))
         spent += seconds
-        rows[tuple(row)] = [*row, outcome]
+        rows[row] = [*row, outcome]
         if outcome == "survived":
-            print(f"survived: {mutant.inside}:{mutant.line}: {change}", flush=True)
+            print(f"survived: {mutant.inside}:{mutant.line}: {row[4]}", flush=True)
         with options.output.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerows([COLUMNS, *sorted(rows.values())])
