@@ -103,7 +103,7 @@ def recipes(base: Spec, T: float) -> dict[str, Spec]:
         "constant": replace(base, norm="batch", temperature=T),
         "advised, rising to 2T": replace(
             base, method=METHOD, temperature=None, norm=None, options=end
-        ),  # fmt: skip
+        ),
     }
 
 
