@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from tstar.difficulty.neighbors import nearest
-from tstar.difficulty.neighbors.exact import Exact, halving_sum, rank
+from tstar.difficulty.neighbors.exact import Exact, halving_sum, int8_is_faster, rank
 
 
 def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers):
@@ -20,10 +21,14 @@ def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers
         )
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
-def test_distances_are_those_by_hand(dtype):
-    data = np.random.default_rng(0).integers(0, 256, (70, 600)).astype(dtype)
-    squares = Exact(data).from_query(3)(np.arange(70))
+@pytest.mark.parametrize("width", [600, 2100])
+@pytest.mark.parametrize(
+    ("dtype", "int8"),
+    [(np.uint8, False), (np.uint8, True), (np.float32, False), (np.float64, False)],
+)
+def test_distances_are_those_by_hand(dtype, int8, width):
+    data = np.random.default_rng(0).integers(0, 256, (70, width)).astype(dtype)
+    squares = Exact(data, int8=int8).from_query(3)(np.arange(70))
     np.testing.assert_array_equal(
         squares, ((data.astype(np.int64) - data[3].astype(np.int64)) ** 2).sum(axis=1)
     )
@@ -38,3 +43,16 @@ def test_a_sum_by_halves_is_the_sum():
 def test_ties_are_broken_by_position():
     rows = np.array([9, 4, 7, 1])
     assert rank(np.array([2.0, 1.0, 1.0, 2.0]), rows, 3).tolist() == [4, 7, 1]
+
+
+@pytest.mark.parametrize(
+    ("vnni", "limit", "faster"),
+    [(True, None, True), (True, "default", True), (True, "AVX2", False), (False, None, False)],
+)
+def test_int8_products_are_taken_where_onednn_may_use_vnni(monkeypatch, vnni, limit, faster):
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni, raising=False)
+    monkeypatch.delenv("DNNL_MAX_CPU_ISA", raising=False)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert int8_is_faster.__wrapped__() is faster
