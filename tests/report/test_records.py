@@ -81,9 +81,13 @@ def test_recommended_is_the_formula_of_the_facts(store):
 def test_by_default_the_advice_for_the_training_is_judged(store):
     for sweep in load(store).with_norm("batch"):
         facts = sweep.facts
-        told = {name: facts[name] for name in ("lr", "optimizer", "steps", "momentum")}
-        want = temperature(facts["num_features"], facts["num_classes"], variant="budget", **told)
+        names = ("lr", "optimizer", "steps", "momentum", "batch_size")
+        told = {name: facts[name] for name in names}
+        want = temperature(facts["num_features"], facts["num_classes"], **told)
         assert sweep.recommended == pytest.approx(want)
+        told["batch_size"] *= 4  # it counts
+        other = temperature(facts["num_features"], facts["num_classes"], **told)
+        assert sweep.recommended != pytest.approx(other)
 
 
 def test_an_unknown_scenario_is_named_with_its_run(make_store):

@@ -58,7 +58,7 @@ def advised(
     M, K, csg = (_number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
     if M is None:
         return None
-    how = {name: _number(facts.get(name)) for name in ("lr", "steps", "momentum")}
+    how = {name: _number(facts.get(name)) for name in ("lr", "steps", "momentum", "batch_size")}
     name = str(facts.get("optimizer") or "") or None
     scenario = str(facts.get("scenario") or "scratch")
     try:
