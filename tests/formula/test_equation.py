@@ -1,5 +1,6 @@
 """The closed form, against values worked out by hand and against its own algebra."""
 
+import json
 import math
 
 import numpy as np
@@ -175,3 +176,8 @@ def test_bad_names():
 def test_numbers_of_other_libraries_are_numbers():
     assert temperature(np.int64(64), np.int32(10), np.float32(2.0)) == temperature(64, 10, 2.0)
     assert temperature(torch.tensor(64)) == temperature(64)
+
+
+def test_an_absurd_learning_rate_still_gives_json():
+    told = tstar.explain(259, 228, optimizer="sgd", lr=1e308, steps=2, batch_size=32).to_dict()
+    json.dumps(told, allow_nan=False)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
@@ -252,6 +253,7 @@ def _limit(
     if c.budget is None or M is None or K is None:
         return None
     value, expression = law.limit(c.budget, M, K, training)
+    value = min(value, sys.float_info.max)  # infinity, of a rate of 1e308, is not JSON
     return Limit(expression, value, c.budget.power is not None or value < T)
 
 
