@@ -5,7 +5,7 @@
     python -m research.rising --tables
 
 Nine conditions of the second atlas, three of each group of families, with SGD, at the rate and decay that were tuned for the plain
-model; three seeds. T rises from 1 to the constant's T, and from 1 to twice that, in proportion to the learning rate spent; a constant 2T stands beside them.
+model; three seeds. Then eighteen in the recipe of the advice: three times the user's rate, the backbone's gradient as it is. T rises from 1 to the constant's T, and from 1 to twice that, in proportion to the learning rate spent; a constant 2T stands beside them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def codes(M=64, K=10, csg=None, variant=None, **training):
         ("other-lr", {"optimizer": "sgd", "lr": 0.2}, {"optimizer": "sgd", "lr": 0.201}),
         ("few-classes", {"K": 8}, {"K": 7}),
         ("batch-size", {"batch_size": 8}, {"batch_size": 7}),
-        ("batch-size", {"batch_size": 512}, {"batch_size": 513}),
+        ("batch-size", {"batch_size": 256}, {"batch_size": 257}),
         ("batch-of-one", {"batch_size": 2}, {"batch_size": 1}),
         ("label-smoothing", {"label_smoothing": 0.0}, {"label_smoothing": 0.001}),
         (

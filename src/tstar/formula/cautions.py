@@ -34,7 +34,7 @@ TRANSFORMER_LR = 0.03
 FITTED_LR = (0.05, 0.2)  # around the paper's 0.1
 VALIDATED_LR = 0.01  # the paper's fine-tuning
 FEWEST_CLASSES = 8  # of the paper's data sets
-BATCH_SIZES = (8, 512)  # of the second atlas
+BATCH_SIZES = (8, 256)  # of the second atlas
 SAFE = 1.0
 
 # Code (what follows "/" tells two texts of one code apart) → severity and text.
