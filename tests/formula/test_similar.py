@@ -112,3 +112,8 @@ def test_a_recipe_that_was_never_run_gives_no_expectation():
 def test_quantiles_are_numpys(share):
     values = [3.0, -1.0, 2.5, 7.0, 0.0]
     assert similar.quantile(values, share) == pytest.approx(np.quantile(values, share))
+
+
+def test_an_absurd_learning_rate_is_a_finite_distance_away():
+    training = Training.of(optimizer="sgd", lr=1e308, steps=256, batch_size=4)
+    assert all(map(math.isfinite, similar.coordinates(training, 64, 10, 1000).values()))

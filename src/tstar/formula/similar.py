@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -83,7 +84,8 @@ def coordinates(
         found["features"] = num_features
     if num_classes:
         found["classes"] = num_classes
-    return {name: math.log(value) for name, value in found.items()}
+    # A rate of 1e308 must not become infinity, which is not JSON.
+    return {name: math.log(min(value, sys.float_info.max)) for name, value in found.items()}
 
 
 def distance(mine: Mapping[str, float], theirs: Mapping[str, float], scales: Mapping[str, float]) -> float:  # fmt: skip
