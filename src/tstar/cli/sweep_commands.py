@@ -178,7 +178,7 @@ def _dry_run(
         "to_do": len(plan.todo),
         "workers": slots,
         "device": device,
-        "worker_seconds": None if cost is None else round(cost.seconds, 1),
+        "worker_seconds": None if cost is None else round(cost.seconds, 3),
         "wall_seconds": None if cost is None else round(cost.seconds / slots, 1),
     }
     if as_json:

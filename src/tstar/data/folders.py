@@ -41,7 +41,10 @@ def find_images(path: Path) -> Layout:
     name = path.resolve().name
     if not (path / "train").is_dir():
         classes = _class_names(path, name)
-        return Layout(name, classes, _files(path, classes), None)
+        found = _files(path, classes)
+        if not found:
+            raise TstarError(f"{name} must hold images, but its {len(classes)} folders have none.")
+        return Layout(name, classes, found, None)
     classes = _class_names(path / "train", name)
     has_test, has_val = (path / "test").is_dir(), (path / "val").is_dir()
     train = _files(path / "train", classes)
