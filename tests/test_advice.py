@@ -253,6 +253,19 @@ def test_the_evidence_decides_and_is_told(monkeypatch):
     assert json.loads(json.dumps(advice.to_dict()))["evidence"]["rows"][0]["keys"] == ["a"]
 
 
+def test_a_loader_tells_samples_and_batch_size(monkeypatch):
+    stored(monkeypatch)
+    data = torch.utils.data.TensorDataset(torch.rand(100, 12), torch.arange(100) % 10)
+    loader = torch.utils.data.DataLoader(data, batch_size=32)
+    told = {"optimizer": ("sgd", 0.1), "steps": 1000}
+    asked = []
+    monkeypatch.setattr(similar, "nearest", lambda *given: asked.append(given[3]))
+    for given in (loader, data):
+        advice = tstar.recommend(model(), given, **told)
+        assert advice.training.batch_size == (32 if given is loader else None)
+    assert asked == [100, 100]
+
+
 def test_leave_it_is_an_answer(monkeypatch):
     stored(monkeypatch, recipe="leave", gain=0.0)
     net = model()

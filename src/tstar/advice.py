@@ -177,39 +177,19 @@ def recommend(
     found = resolve_head(model, head, example_input)
     check_task(unwrap(model), [found], loss)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
+    norms = norms_of(unwrap(model), found.layer)
     told = _told(data, training, found)
+    if (
+        told.scenario == "finetune" and norms == "frozen"
+    ):  # a linear probe, which the second atlas has
+        told = replace(told, scenario=None)
     extra: list[Notice] = []
     if data is not None:
         extra += _class_count(data, K)
         if csg is None and uses_csg(told, variant, coefficients):
             csg = _measure(data, K, extra)
-    result = explain(
-        found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=told
-    )
-    follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
-    extra += _network(unwrap(model), found, follows, told)
     leave, factor, evidence = norm is None, 1.0, None
-    named = variant is not None or coefficients is not None
-    norms = norms_of(unwrap(model), found.layer)
-    if (
-        told.scenario == "finetune" and norms == "frozen"
-    ):  # a linear probe, which the second atlas has
-        told = replace(told, scenario=None)
-        result = explain(found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=told)  # fmt: skip
-    if not leave and not named and told.measured and told.scenario != "finetune":
-        chosen = similar.choice(told.family)
-        recipe = str(chosen["recipe"])
-        asked = "bn" if recipe == similar.LEAVE else recipe
-        samples = None if data is None else _length(data)
-        evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
-        if evidence is None or evidence.far:
-            recipe = similar.LEAVE
-        leave, factor = recipe == similar.LEAVE, similar.RATES.get(recipe, 1.0)
-        extra.append(_choice(told, chosen, evidence))
-        if factor != 1:
-            faster = replace(told, lr=factor * (told.lr or 0))
-            result = explain(found.num_features, K, csg, optimizer=faster)
-    if norm is None:
+    if leave:
         extra.append(
             Notice(
                 "caution",
@@ -218,11 +198,27 @@ def recommend(
                 "it no T is known to help.",
             )
         )
+    elif variant is None and coefficients is None and told.measured and told.scenario != "finetune":
+        chosen = similar.choice(told.family)
+        recipe = str(chosen["recipe"])
+        asked = "bn" if recipe == similar.LEAVE else recipe
+        samples = None if data is None else _length(data)
+        evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
+        leave = recipe == similar.LEAVE or evidence is None or evidence.far
+        factor = 1.0 if leave else similar.RATES.get(recipe, 1.0)
+        extra.append(_choice(told, chosen, evidence))
+    at = told if factor == 1 or told.lr is None else replace(told, lr=factor * told.lr)
+    result = explain(
+        found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=at
+    )
+    follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
+    extra += _network(unwrap(model), found, follows, told)
     if leave:
         result = replace(result, temperature=1.0)
     elif example_input is not None and told.family == "sgd":
-        inserted: Norm | None = None if follows or norm != "batch" else "batch"
-        extra += _speed(unwrap(model), found, result.temperature, example_input, inserted)
+        inserted: Norm | None = None if follows else "batch"
+        per_rate = factor / result.temperature
+        extra += _speed(unwrap(model), found, per_rate, example_input, inserted)
     optimizer = training.get("optimizer")
     return Recommendation(
         temperature=result.temperature,
@@ -261,39 +257,45 @@ def _choice(training: Training, chosen: Mapping[str, Any], evidence: Expectation
 
 
 def _speed(
-    model: nn.Module, head: Head, temperature: float, batch: Any, norm: Norm | None
+    model: nn.Module, head: Head, per_rate: float, batch: Any, norm: Norm | None
 ) -> Iterator[Notice]:
-    """How fast SGD would train the backbone next to the plain model, measured where there is a batch to do it on."""
+    """How fast SGD would train the backbone next to the plain model, measured where there is a batch to do it on.
+
+    ``per_rate`` is the factor on the learning rate over T.
+    """
     try:
-        speed = 1 / (matched_backbone(model, head, batch, norm) * temperature)
+        speed = per_rate / matched_backbone(model, head, batch, norm)
     except TstarError:  # too few samples, or a head that passes no gradient
         return
     if not 1 / FAR <= speed <= FAR:
         yield Notice(
             "caution",
             "backbone-speed",
-            f"With this norm and T the backbone learns {speed:.2g} times as fast as in your plain model. Pass "
-            'backbone="matched" and example_input=batch to temper to train it at its own speed.',
+            f"With this recipe the backbone learns {speed:.2g} times as fast as in your plain model. temper(..., "
+            'backbone="matched", example_input=batch) keeps its speed, which gained less in the atlas.',
         )
 
 
 def _told(data: Any, training: Keywords, head: Head) -> Training:
     """How one trains, the length and the batch size of the data counted in where they are needed and known."""
     known: dict[str, Any] = dict(training)
-    if known.get("epochs") is not None and known.get("steps") is None and data is not None:
-        size = getattr(data, "batch_size", None)  # of a DataLoader
-        if size is not None:
-            known.setdefault("batch_size", size)
-        if known.get("samples") is None:
-            known["samples"] = _length(getattr(data, "dataset", data) if size else data)
+    size = getattr(data, "batch_size", None)  # of a DataLoader
+    if size is not None and known.get("batch_size") is None:
+        known["batch_size"] = size
+    counted = known.get("epochs") is not None and known.get("steps") is None
+    if counted and data is not None and known.get("samples") is None:
+        known["samples"] = _length(data)
     return Training.of(**known, layer=head.layer)
 
 
 def _length(data: Any) -> int | None:
+    """The number of samples, where it can be told without reading them."""
     if isinstance(data, str | os.PathLike):
         from tstar.data.door import open_data
 
         return open_data(data).length
+    if getattr(data, "batch_size", None) is not None:  # a DataLoader
+        data = getattr(data, "dataset", data)
     if hasattr(data, "y_train"):  # a tstar.data.DataSet
         data = data.y_train
     elif isinstance(data, tuple) and len(data) == 2:

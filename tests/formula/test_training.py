@@ -1,5 +1,7 @@
 """How one trains, as one record, from keywords and from torch's objects."""
 
+import math
+
 import pytest
 import torch
 
@@ -103,3 +105,7 @@ def test_a_torch_optimizer_is_read():
 
     strange = Training.of(Strange())
     assert (strange.optimizer, strange.family) == ("strange", "other")
+
+
+def test_an_absurd_rate_still_has_a_finite_product():
+    assert math.isfinite(Training("adamw", lr=1e308, steps=219).spent)

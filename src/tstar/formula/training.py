@@ -6,6 +6,7 @@ Pure Python: torch's objects are read by what they offer (:mod:`tstar.formula.re
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -193,7 +194,8 @@ class Training:
         factor = RATE_FACTOR if self.rate_factor is None else self.rate_factor
         momentum = MOMENTUM if self.momentum is None else self.momentum
         longer = (1 - MOMENTUM) / (1 - momentum) if self.family == "sgd" else 1.0
-        return self.lr * self.steps * longer * factor / RATE_FACTOR
+        # Of an absurd rate as well a number that JSON can hold.
+        return min(self.lr * self.steps * longer * factor / RATE_FACTOR, sys.float_info.max)
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as plain JSON types."""
