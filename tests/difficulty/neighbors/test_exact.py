@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tstar.difficulty.neighbors import nearest
-from tstar.difficulty.neighbors.exact import Exact, halving_sum, int8_is_faster, rank
+from tstar.difficulty.neighbors.exact import Exact, halving_sum, int8_is_exact, int8_is_faster, rank
 
 
 def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers):
@@ -27,6 +27,8 @@ def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers
     [(np.uint8, False), (np.uint8, True), (np.float32, False), (np.float64, False)],
 )
 def test_distances_are_those_by_hand(dtype, int8, width):
+    if int8 and not int8_is_exact():
+        pytest.skip("int8 products overflow here: no VNNI")
     data = np.random.default_rng(0).integers(0, 256, (70, width)).astype(dtype)
     squares = Exact(data, int8=int8).from_query(3)(np.arange(70))
     np.testing.assert_array_equal(
@@ -56,3 +58,12 @@ def test_int8_products_are_taken_where_onednn_may_use_vnni(monkeypatch, vnni, li
     if limit is not None:
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     assert int8_is_faster.__wrapped__() is faster
+
+
+def test_products_that_overflow_are_noticed(monkeypatch):
+    import torch
+
+    right = torch._int_mm
+    assert int8_is_exact.__wrapped__() == int8_is_exact()
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: right(a, b).clamp(-32768, 32767))
+    assert not int8_is_exact.__wrapped__()

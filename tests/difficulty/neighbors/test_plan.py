@@ -25,7 +25,12 @@ def test_short_rows_and_equal_rows_are_never_sketched():
 @pytest.mark.parametrize("fast", [True, False])
 def test_whole_numbers_are_multiplied_as_such_where_that_is_faster(monkeypatch, fast):
     monkeypatch.setattr(plan, "int8_is_faster", lambda: fast)
+    monkeypatch.setattr(plan, "int8_is_exact", lambda: True)
     assert make_plan(SETS["noise"], 400, 5).int8 is fast
     assert make_plan(SETS["noise"], 400, 5, "int8").int8
+    monkeypatch.setattr(plan, "int8_is_exact", lambda: False)  # a processor without VNNI
+    assert not make_plan(SETS["noise"], 400, 5).int8
+    assert not make_plan(SETS["noise"], 400, 5, "int8").int8
+    monkeypatch.setattr(plan, "int8_is_exact", lambda: True)
     assert not make_plan(SETS["noise"], 400, 5, "whole").int8
     assert not make_plan(SETS["float64"], 300, 5).int8

@@ -142,3 +142,20 @@ def int8_is_faster() -> bool:
     limited = any(os.environ.get(name, "ALL").upper() not in ("ALL", "DEFAULT") for name in names)
     has_vnni = getattr(torch.cpu, "_is_vnni_supported", lambda: False)
     return not limited and hasattr(torch, "_int_mm") and bool(has_vnni())
+
+
+@cache
+def int8_is_exact() -> bool:
+    """Whether int8 products come out right: without VNNI, oneDNN adds pairs of them in 16 bits, which may overflow."""
+    import torch
+
+    if not hasattr(torch, "_int_mm"):
+        return False
+    high, low = (
+        torch.full((64, 96), 127, dtype=torch.int8),
+        torch.full((64, 96), -128, dtype=torch.int8),
+    )
+    return all(
+        bool((torch._int_mm(a, b.T) == int(a[0].long() @ b[0].long())).all())
+        for a, b in ((high, low), (high, high), (low, low), (low, high))
+    )

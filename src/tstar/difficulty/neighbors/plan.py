@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.difficulty.neighbors.exact import int8_is_faster
+from tstar.difficulty.neighbors.exact import int8_is_exact, int8_is_faster
 from tstar.difficulty.neighbors.sketch import (
     F32,
     Frame,
@@ -42,7 +42,8 @@ def make_plan(data: NDArray[np.generic], queries: int, k: int, route: str | None
     """The cheapest plan for that many queries, or the one that ``route`` names (for tests)."""
     frame = frame_of(data)
     whole = data.dtype == np.uint8
-    int8 = whole and (route == "int8" or (route is None and int8_is_faster()))
+    wanted = route == "int8" or (route is None and int8_is_faster())
+    int8 = whole and wanted and int8_is_exact()
     if route in (None, "sketch") and min(data.shape) > SHORT:
         plan = _sketched(data, frame, queries, int8, forced=route == "sketch")
         if plan is not None:
