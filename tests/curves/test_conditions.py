@@ -8,7 +8,7 @@ import pytest
 
 from research.synthetic import planted_runs
 from tstar import TstarError
-from tstar.curves import grids, read
+from tstar.curves import Condition, Curve, grids, read
 from tstar.sweep.store import Store
 
 TASKS = ((1.5, 10), (20.0, 100))
@@ -174,3 +174,17 @@ def test_the_sweep_s_own_store_is_read(runs, tmp_path):
     read_back = grouped(read(tmp_path / "runs.db"))
     assert [c.val.tolist() for c in read_back] == [c.val.tolist() for c in grouped(runs)]
     assert all(c.facts["epochs"] == 3 for c in read_back)
+
+
+def test_a_condition_gives_the_curve_of_a_norm_and_a_backbone():
+    def curve(**facts):
+        grid, ran = np.array([1.0, 2.0]), np.ones((1, 2), dtype=bool)
+        return Curve(facts, grid, (0,), np.array([[0.1, 0.2]]), np.array([[0.1, 0.2]]), ran)
+
+    batch, none, matched = curve(norm="batch"), curve(norm="none"), curve(backbone="matched")
+    other = curve(method="learned-temperature")
+    condition = Condition({}, (other, none, batch, matched), {})
+    assert condition.curve() is batch
+    assert condition.curve("none") is none
+    assert condition.curve("batch", "matched") is matched
+    assert condition.curve("layer") is None

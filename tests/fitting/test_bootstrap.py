@@ -103,3 +103,13 @@ def test_one_seed_has_no_interval_over_seeds():
         single, "val", task, np.array([0.5, 1.0]), bounds, replicates=2, seed=0
     )
     assert [interval.over for interval in made] == ["conditions"]
+
+
+def test_a_draw_that_cannot_tell_the_coefficients_apart_is_drawn_again():
+    """Two conditions, two coefficients: each draw must have both."""
+    from types import SimpleNamespace
+
+    task = SimpleNamespace(design=np.array([[1.0, 2.0], [1.0, 5.0]]))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        assert (bootstrap._weights(task, rng) == 0.5).all()
