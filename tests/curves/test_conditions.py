@@ -188,3 +188,11 @@ def test_a_condition_gives_the_curve_of_a_norm_and_a_backbone():
     assert condition.curve("none") is none
     assert condition.curve("batch", "matched") is matched
     assert condition.curve("layer") is None
+
+
+def test_accuracies_by_seed_are_those_that_were_run():
+    values, ran = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[True, True], [True, False]])
+    curve = Curve({}, np.array([1.0, 2.0]), (0, 7), values, values, ran)
+    assert curve.by_seed(1.0) == {0: 0.1, 7: 0.3}
+    assert curve.by_seed(2.0) == {0: 0.2}
+    assert curve.by_seed(3.0) == {}

@@ -119,3 +119,16 @@ def test_what_was_measured_for_the_papers_set_is_not_said_of_ones_own():
         assert tstar.explain(64, 3, coefficients=own, **training).notices == ()
         assert tstar.explain(64, 3, variant="cn", **training).notices != ()
     assert tstar.temperature(64, coefficients=own, optimizer="sgd", lr=0.1) == 8.0
+
+
+def test_the_higher_rate_comes_with_its_own_temperature():
+    how = {"optimizer": "sgd", "steps": 500, "batch_size": 64}
+    found = {n.code: n.message for n in tstar.explain(64, 10, lr=0.1, **how).notices}
+    faster = tstar.temperature(64, 10, lr=0.3, **how)
+    assert f"3 times the rate (lr = 0.3) at T = {faster:.3g}" in found["higher-rate"]
+
+
+def test_a_bound_is_told_where_it_sets_the_temperature():
+    how = {"M": 512, "K": 10, "optimizer": "sgd", "scenario": "finetune"}
+    assert ("note", "budget") in codes(lr=0.01, steps=800, **how)
+    assert ("note", "budget") not in codes(lr=0.1, steps=100_000, **how)
