@@ -63,7 +63,9 @@ def test_temperature_and_recommend_give_one_answer():
         said, advice = json.loads(done.stdout), package.recommend(net, csg=25.5, **extra)
         if advice.lr_factor != 1:  # the same law, at the rate that the recipe has
             assert "higher-rate" in {notice["code"] for notice in said["notices"]}
-            said = package.explain(512, 100, 25.5, **{**extra, "lr": advice.lr_factor * extra["lr"]})
+            said = package.explain(
+                512, 100, 25.5, **{**extra, "lr": advice.lr_factor * extra["lr"]}
+            )
             said = said.to_dict()
         elif advice.leave:
             continue

@@ -19,7 +19,9 @@ def test_it_trains_at_what_recommend_says():
 
 
 def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
-    config = Config(optimizer="sgd", lr=1e-7, steps=3, batch_size=2)  # like nothing that was measured
+    config = Config(
+        optimizer="sgd", lr=1e-7, steps=3, batch_size=2
+    )  # like nothing that was measured
     recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
     assert not hasattr(recipe.model.head, "temperature")
 
