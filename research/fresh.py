@@ -35,7 +35,7 @@ from research.conditions import (
     draw,
     nice,
 )
-from research.second_atlas import STEP, Results, identity, runs_all
+from research.second_atlas import STEP, Results, accuracy, runs_all
 from research.user_gains import MOST, load
 from tstar.sweep.execute import DataKey, build_model, load_data
 from tstar.sweep.spec import Spec
@@ -113,10 +113,8 @@ def table(predictions: pd.DataFrame, found: Results) -> pd.DataFrame:
     """One row per condition: what was predicted, and what came."""
 
     def value(spec: Spec, name: str) -> float:
-        row = found.get(identity(spec))
-        if row is None:
-            return math.nan
-        return 100 / classes_of(spec) if row["status"] == "diverged" else 100 * row[name]
+        share = accuracy(found, spec, name)
+        return math.nan if share is None else 100 * share
 
     rows = []
     for (_, condition), (_, row) in zip(conditions(), predictions.iterrows(), strict=True):

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from research.conditions import classes_of, draw, features_of, predicted
-from research.second_atlas import Results, identity, runs_all, tuned
+from research.second_atlas import Results, accuracy, runs_all, tuned
 from research.user_gains import STORE, load
 from tstar.methods.common import Backbone, at_temperature
 from tstar.methods.interface import Facts, Recipe
@@ -154,10 +154,8 @@ def rows(cases: list[Case], found: Results, make: Make) -> pd.DataFrame:
     for number, (group, base, T) in enumerate(cases):
         for name, spec in make(base, T).items():
             for seed in range(SEEDS):
-                row = found.get(identity(replace(spec, seed=seed)))
-                if row is not None:
-                    gone = row["status"] == "diverged"
-                    accuracy = 100 / classes_of(spec) if gone else 100 * row["test_accuracy"]
+                share = accuracy(found, replace(spec, seed=seed))
+                if share is not None:
                     facts = {
                         "condition": number,
                         "group": group,
@@ -165,7 +163,7 @@ def rows(cases: list[Case], found: Results, make: Make) -> pd.DataFrame:
                         "model": base.model,
                         "T": T,
                     }
-                    made.append({**facts, "variant": name, "seed": seed, "test": accuracy})  # fmt: skip
+                    made.append({**facts, "variant": name, "seed": seed, "test": 100 * share})  # fmt: skip
     return pd.DataFrame(made)
 
 

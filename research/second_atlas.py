@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from research.conditions import (
     features_of,
     nice,
     predicted,
-)  # fmt: skip
+)
 from tstar.sweep.columns import FINAL
 from tstar.sweep.execute import DataKey, Job, Outcome, checksum, execute, load_data
 from tstar.sweep.provenance import commit
@@ -60,27 +60,31 @@ def identity(spec: Spec | dict[str, Any]) -> str:
     return json.dumps(content, sort_keys=True)
 
 
-def results(store: Store) -> Results:
-    """Every finished run by its identity."""
+def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
+    """Every finished run by its identity; fields that came later are filled in."""
     blank = Spec("x", "x", temperature=1.0, norm="none").to_dict()
     return {
-        identity({**blank, **json.loads(row["spec"])}): row
-        for row in store.rows()
+        identity({**blank, **json.loads(row["spec"])}): dict(row)
+        for row in rows
         if row["status"] in FINAL
     }
 
 
-def score(found: Results, spec: Spec) -> float | None:
-    """Validation accuracy; a run that diverged counts as chance; ``None`` if it was not run."""
+def results(store: Store) -> Results:
+    return by_identity(store.rows())
+
+
+def accuracy(found: Results, spec: Spec, name: str = "test_accuracy") -> float | None:
+    """A share; a run that diverged counts as chance; ``None`` if it was not run."""
     row = found.get(identity(spec))
     if row is None:
         return None
-    return 1 / classes_of(spec) if row["status"] == "diverged" else float(row["val_accuracy"])
+    return 1 / classes_of(spec) if row["status"] == "diverged" else float(row[name])
 
 
 def best(found: Results, specs: list[Spec]) -> Spec | None:
     """The run with the best validation accuracy (the first of equals), once all are there."""
-    scores = [score(found, spec) for spec in specs]
+    scores = [accuracy(found, spec, "val_accuracy") for spec in specs]
     if any(value is None for value in scores):
         return None
     return specs[max(range(len(specs)), key=lambda i: scores[i] or 0.0)]

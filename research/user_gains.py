@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,13 +36,14 @@ from research.second_atlas import (
     RIVALS,
     STEP,
     Results,
+    accuracy,
+    by_identity,
     identity,
     plain_runs,
     recipes,
     runs_of,
     tuned,
 )
-from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import Spec
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "atlas2"
@@ -69,12 +69,8 @@ class Measured:
 
     def test(self, spec: Spec) -> float | None:
         """Test accuracy in points; ``None`` if it was not run."""
-        row = self.found.get(identity(spec))
-        if row is None:
-            return None
-        if row["status"] == "diverged":
-            return 100 / classes_of(spec)
-        return 100 * float(row["test_accuracy"])
+        share = accuracy(self.found, spec)
+        return None if share is None else 100 * share
 
     def value(self, spec: Spec, name: str) -> float | None:
         row = self.found.get(identity(spec))
@@ -195,14 +191,10 @@ class Measured:
 
 def load(path: Path = STORE) -> Results:
     """Every finished run of an export, by its identity."""
-    blank = Spec("x", "x", temperature=1.0, norm="none").to_dict()
-    rows: Iterable[Mapping[str, Any]] = pd.read_parquet(path).to_dict("records")
-    found = {}
-    for row in rows:
-        if row["status"] in FINAL:
-            clean = {k: None if isinstance(v, float) and v != v else v for k, v in row.items()}
-            found[identity({**blank, **json.loads(clean["spec"])})] = clean
-    return found
+    rows = pd.read_parquet(path).to_dict("records")
+    return by_identity(
+        {k: None if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows
+    )
 
 
 def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:

@@ -179,9 +179,8 @@ def recommend(
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     norms = norms_of(unwrap(model), found.layer)
     told = _told(data, training, found)
-    if (
-        told.scenario == "finetune" and norms == "frozen"
-    ):  # a linear probe, which the second atlas has
+    # A linear probe is in the second atlas; the fine-tuning of a whole network is not.
+    if told.scenario == "finetune" and norms == "frozen":
         told = replace(told, scenario=None)
     extra: list[Notice] = []
     if data is not None:
@@ -205,7 +204,7 @@ def recommend(
         samples = None if data is None else _length(data)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
         leave = recipe == similar.LEAVE or evidence is None or evidence.far
-        factor = 1.0 if leave else similar.RATES.get(recipe, 1.0)
+        factor = 1.0 if leave else similar.rate_of(told.family)
         extra.append(_choice(told, chosen, evidence))
     at = told if factor == 1 or told.lr is None else replace(told, lr=factor * told.lr)
     result = explain(

@@ -59,7 +59,7 @@ def facts() -> dict[str, Any]:
             )
         },
         "batch": BATCH,
-        "faster": {f: similar.RATES.get(similar.choice(f)["recipe"], 1.0) for f in ("sgd", "adam")},
+        "faster": {family: similar.rate_of(family) for family in ("sgd", "adam")},
         "similar": _similar(),
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,

@@ -36,9 +36,8 @@ from tstar.training.parts import make_parts
 from tstar.training.running import run
 from tstar.training.timing import FORWARD, step_seconds
 
-Recipe = tuple[
-    float | None, float
-]  # T with a BatchNorm (None: plain), and a factor on the learning rate
+# T with a BatchNorm (None: plain), and a factor on the learning rate.
+Recipe = tuple[float | None, float]
 _LEAST_STEPS = 20
 _MOST = 6  # temperatures of the grid that is made here
 
@@ -267,8 +266,7 @@ def check(
 
 def _favored(training: Training, head: Head, csg: float | None) -> list[Recipe]:
     """The recipe that the evidence favors for this optimizer, where it has another rate."""
-    recipe = similar.choice(training.family)["recipe"]
-    rate = similar.RATES.get(recipe, 1.0)
+    rate = similar.rate_of(training.family)
     if rate == 1 or training.lr is None:
         return []
     faster = replace(training, lr=rate * training.lr)

@@ -17,16 +17,8 @@ COLUMNS = (
     *("dataset", "domain", "size", "num_train", "num_classes", "csg", "model", "num_features"),
     *("norm", "backbone", "method", "temperature", "optimizer", "lr", "momentum", "weight_decay"),
     *("schedule", "epochs", "steps", "batch_size", "label_smoothing", "val_fraction", "scenario"),
-    *(
-        "weights",
-        "trunk_features",
-        "depth",
-        "classes",
-        "train_samples",
-        "label_noise",
-        "data_seed",
-        "augment",
-    ),
+    *("weights", "trunk_features", "depth", "classes", "train_samples", "label_noise"),
+    *("data_seed", "augment"),
     *("seed", "val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "nll", "ece"),
     *("seconds", "status", "commit", "key"),
 )

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.formula.training import MOMENTUM, Training
+from tstar.formula.training import Training
 from tstar.numbers import number, positive
 
 _NUMBERS = ("sgd", "adam", "minimum")
@@ -112,7 +112,7 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
     assert training.lr is not None
     assert training.steps is not None
     batch = BATCH if training.batch_size is None else training.batch_size
-    rest = 1 - (MOMENTUM if training.momentum is None else training.momentum)
+    rest = training.rest
     T = b.sgd * math.sqrt(training.lr * M) * (training.steps / (K * batch * rest)) ** b.power
     numbers = f"{b.sgd:g}·sqrt({training.lr:g}·{M:g})·({training.steps:g}/({K:g}·{batch:g}·{rest:.3g}))^{b.power:g}"
     return T, f"c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = {numbers}"

@@ -26,7 +26,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from tstar.formula.training import MOMENTUM, RATE_FACTOR, Training
+from tstar.formula.training import RATE_FACTOR, Training
 
 FILE = "conditions.json"
 NEIGHBORS = 20
@@ -73,7 +73,7 @@ def coordinates(
     t, found = training, {}
     rate = RATE_FACTOR if t.rate_factor is None else t.rate_factor
     sgd = t.family == "sgd"
-    longer = 1 / (1 - (MOMENTUM if t.momentum is None else min(t.momentum, 0.999))) if sgd else 1.0
+    longer = 1 / max(t.rest, 0.001) if sgd else 1.0
     if t.lr is not None and t.steps is not None:
         found["travel"] = t.lr * t.steps * rate * longer
     if t.lr is not None and t.batch_size is not None:
@@ -112,6 +112,11 @@ def choice(family: str | None) -> Mapping[str, Any]:
             found: Mapping[str, Any] = entry
             return found
     return {"recipe": LEAVE, "trainings": 0}
+
+
+def rate_of(family: str | None) -> float:
+    """What the recipe for this family of optimizers multiplies the learning rate by."""
+    return RATES.get(choice(family)["recipe"], 1.0)
 
 
 def nearest(

@@ -187,13 +187,17 @@ class Training:
         return tuple(name for name, value in needed.items() if value is None)
 
     @property
+    def rest(self) -> float:
+        """1 − μ, of momentum 0.9 where it is not told: SGD's steps are longer by the inverse."""
+        return 1 - (MOMENTUM if self.momentum is None else self.momentum)
+
+    @property
     def spent(self) -> float:
         """lr·steps, as if the rate fell to zero, and for SGD as if with momentum 0.9."""
         if self.lr is None or self.steps is None:
             raise TstarError("lr and steps are needed for the product of both; pass them.")
         factor = RATE_FACTOR if self.rate_factor is None else self.rate_factor
-        momentum = MOMENTUM if self.momentum is None else self.momentum
-        longer = (1 - MOMENTUM) / (1 - momentum) if self.family == "sgd" else 1.0
+        longer = (1 - MOMENTUM) / self.rest if self.family == "sgd" else 1.0
         # Of an absurd rate as well a number that JSON can hold.
         return min(self.lr * self.steps * longer * factor / RATE_FACTOR, sys.float_info.max)
 
