@@ -258,7 +258,7 @@ def test_the_address_holds_the_state(open_page):
     page.fill("#lr", "0.0003")
     page.fill("#steps", "120")
     page.check("#variant-csg")
-    first, address = shown(page), page.url
+    first, address = shown(page), page.evaluate("location.href")  # page.url is told of it later
     other = open_page()
     other.goto(address)
     other.reload()
