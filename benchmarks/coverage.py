@@ -166,9 +166,9 @@ def timm_parameters() -> dict[str, int]:
         for name in timm_names():
             with torch.device("meta"):
                 sizes[name] = sum(p.numel() for p in timm.create_model(name).parameters())
-        with path.open("w", newline="") as file:
+        with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(sizes.items())
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return {name: int(size) for name, size in csv.reader(file)}
 
 

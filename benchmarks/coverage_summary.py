@@ -33,7 +33,7 @@ def summarize(folder: Path) -> None:
         if "parameters" in path.name:
             continue
         library = path.name.partition("-")[0]
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         lines.append(line(library, path.stem, rows))
         details += detail(path.stem, rows)

@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import multiprocessing
+import os
 import queue
 import random
 import sqlite3
@@ -352,7 +353,7 @@ def images(rng: random.Random, folder: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     for label in range(rng.choice((0, 1, 2, 3, 3, 3))):
         target = root / rng.choice(
-            [f"class {label}", f"[/red]{label}", f"\u202e{label}", ".hidden"]
+            [f"class {label}", f"[/red]{label}", f"{_turned()}{label}", ".hidden"]
         )
         target.mkdir(parents=True, exist_ok=True)
         for i in range(rng.choice((0, 1, 7, 7, 7))):
@@ -366,6 +367,15 @@ def images(rng: random.Random, folder: Path) -> None:
             name = f"{i}.{rng.choice(['png', 'png', 'png', 'gif', 'txt'])}"
             (target / name).write_bytes(mutated(data, rng) if rng.random() < 0.05 else data)
     float(tstar.csg(str(root)))
+
+
+def _turned() -> str:
+    """Turns the text after it around; nothing where a file's name cannot hold it (an ASCII locale)."""
+    try:
+        os.fsencode("\u202e")
+    except UnicodeEncodeError:
+        return ""
+    return "\u202e"
 
 
 def checkpoint(rng: random.Random, folder: Path) -> None:

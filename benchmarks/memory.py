@@ -37,7 +37,7 @@ def family(pid: int) -> list[int]:
     found = [pid]
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            children = file.read_text().split()
+            children = file.read_text(encoding="utf-8").split()
         except OSError:
             continue
         for child in children:
@@ -47,7 +47,7 @@ def family(pid: int) -> list[int]:
 
 def megabytes(pid: int) -> float:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except OSError:  # it has just ended
         return 0.0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
@@ -81,7 +81,7 @@ def main() -> None:
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "study.toml").write_text(STUDY)
+        (folder / "study.toml").write_text(STUDY, encoding="utf-8")
         x = random.integers(0, 256, (asked.images, asked.size, asked.size, 3), dtype=np.uint8)
         y = np.arange(asked.images) % 10
         np.savez(folder / "images.npz", x_train=x, y_train=y, x_test=x[:50], y_test=y[:50])

@@ -122,7 +122,7 @@ def main() -> None:
         )
         rows += [(name, f"{a:.5f}", f"{b:.5f}") for a, b in times]
         print(lines[-1], flush=True)
-    with (RESULTS / f"{options.device}.csv").open("w", newline="") as file:
+    with (RESULTS / f"{options.device}.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([("what", "plain", "other"), *rows])
     versions = (
         f"torch {torch.__version__}, torchvision {torchvision.__version__}, {platform.machine()}"

@@ -238,7 +238,7 @@ def main() -> None:
         if given.against is not None:
             old = given.against.resolve()
             words = ["git", "-C", str(old), "rev-parse", "--short=12", "HEAD"]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
+            done = subprocess.run(words, capture_output=True, encoding="utf-8", check=True)
             command = "python benchmarks/report.py --against OLD --output results/report/speed.json"
             write(
                 {"command": command, **against(old, folder), "before_commit": done.stdout.strip()},

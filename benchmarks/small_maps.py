@@ -81,7 +81,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     if options.output is not None:
         result = {"versions": versions(), "commit": commit(), "batch_size": BATCH, "rows": rows}
-        options.output.write_text(json.dumps(result, indent=2) + "\n")
+        options.output.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

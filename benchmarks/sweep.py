@@ -180,8 +180,9 @@ def main() -> None:
             options.rounds, options.runs, options.epochs
         )
     if options.output is not None:
-        old = json.loads(options.output.read_text()) if options.output.exists() else {}
-        options.output.write_text(json.dumps(old | result, indent=2) + "\n")
+        known = options.output.read_text(encoding="utf-8") if options.output.exists() else "{}"
+        old = json.loads(known)
+        options.output.write_text(json.dumps(old | result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

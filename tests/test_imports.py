@@ -1,4 +1,4 @@
-"""Who may import whom: the map in CONTRIBUTING.md, read as it stands; and nothing that one system alone has."""
+"""Who may import whom: the map in CONTRIBUTING.md, read as it stands; and nothing that one system or locale alone has."""
 
 import ast
 import re
@@ -106,7 +106,7 @@ def test_importing_the_whole_formula_loads_no_torch():
     names = [f"tstar.formula.{p.stem}" for p in (PACKAGE / "formula").glob("[a-z]*.py")]
     report = f"import {', '.join(names)}, sys; print('torch' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-c", report], capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.split() == ["False"]
 
@@ -125,3 +125,53 @@ def test_nothing_needs_one_system():
 )
 def test_what_one_system_has_is_seen(source):
     assert of_one_system(ast.parse(source), "x.py")
+
+
+def without_encoding(tree: ast.AST) -> list[int]:
+    """Lines that read or write text in the locale's encoding, which is not UTF-8 everywhere."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        words = [ast.unparse(argument) for argument in node.args]
+        called = ast.unparse(node.func)
+        owner, _, name = called.rpartition(".")
+        as_text = given.get("text") == "True" or given.get("universal_newlines") == "True"
+        if name in ("read_text", "write_text") and owner:
+            as_text = len(words) < (1 if name == "read_text" else 2)
+        elif name == "open" and owner not in ("Image", "os", "pil", "webbrowser"):
+            modes = words[:1] if owner else words[1:2]  # a path's own open has the mode first
+            as_text = "b" not in given.get("mode", (modes or ["r"])[0])
+        if as_text and "encoding" not in given:
+            found.append(node.lineno)
+    return found
+
+
+def test_text_is_read_and_written_in_a_named_encoding():
+    found = {
+        str(path.relative_to(ROOT)): without_encoding(ast.parse(path.read_text(encoding="utf-8")))
+        for folder in ("src", "tests", "benchmarks", "examples", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('a.txt')",
+        "path.open('w', newline='')",
+        "path.read_text()",
+        "path.write_text('x')",
+        "subprocess.run(words, text=True)",
+    ],
+)
+def test_a_missing_encoding_is_seen(source):
+    assert without_encoding(ast.parse(source))
+    named = source.replace("()", "(encoding='utf-8')").replace("')", "', encoding='utf-8')")
+    assert not without_encoding(ast.parse(named.replace("text=True", "encoding='utf-8'")))
+
+
+def test_bytes_need_no_encoding():
+    assert not without_encoding(ast.parse("open('a', 'rb'); path.open('wb'); path.read_bytes()"))

@@ -24,7 +24,7 @@ def other(n):
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "parts.py"
-    path.write_text(SOURCE)
+    path.write_text(SOURCE, encoding="utf-8")
     return path
 
 
@@ -69,23 +69,25 @@ def test_a_file_and_a_module_beside_the_study_are_the_same(file, tmp_path):
 def test_the_fingerprint_changes_with_all_that_the_part_names(file, old, new, changes):
     before = printed(file)
     assert old in SOURCE
-    file.write_text(SOURCE.replace(old, new))
+    file.write_text(SOURCE.replace(old, new), encoding="utf-8")
     assert (printed(file) != before) is changes
 
 
 def test_the_fingerprint_follows_files_of_the_same_folder(file, tmp_path):
     beside = tmp_path / "neighbor_of_parts.py"
-    beside.write_text("def deep(x):\n    return x\n")
-    file.write_text("from neighbor_of_parts import deep\n\ndef make(n):\n    return deep(n)\n")
+    beside.write_text("def deep(x):\n    return x\n", encoding="utf-8")
+    file.write_text(
+        "from neighbor_of_parts import deep\n\ndef make(n):\n    return deep(n)\n", encoding="utf-8"
+    )
     before = printed(file)
-    beside.write_text("def deep(x):\n    return 2 * x\n")
+    beside.write_text("def deep(x):\n    return 2 * x\n", encoding="utf-8")
     sys.modules.pop("neighbor_of_parts", None)
     assert printed(file) != before
 
 
 def test_code_under_the_guard_is_no_part_of_it(file):
     before = printed(file)
-    file.write_text(SOURCE + "\nif __name__ == '__main__':\n    make(1)\n")
+    file.write_text(SOURCE + "\nif __name__ == '__main__':\n    make(1)\n", encoding="utf-8")
     assert printed(file) == before
 
 
@@ -100,7 +102,7 @@ def test_code_under_the_guard_is_no_part_of_it(file):
     ],
 )
 def test_a_broken_part_is_one_error_that_names_it(file, source, name, message):
-    file.write_text(source)
+    file.write_text(source, encoding="utf-8")
     with pytest.raises(TstarError, match=r"parts\.py") as caught:
         own.load(f"{file}:{name}")
     assert message in str(caught.value)

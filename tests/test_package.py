@@ -18,7 +18,7 @@ def loaded_by(code: str) -> set[str]:
         f"{code}\nimport sys; print(*[m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", report], capture_output=True, text=True, check=True
+        [sys.executable, "-c", report], capture_output=True, encoding="utf-8", check=True
     )
     return set(done.stderr.split())
 

@@ -94,7 +94,9 @@ def test_the_command_writes_the_page_without_torch(tmp_path):
         "from tstar.cli import main\ntry:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
         "assert not {'torch', 'numpy', 'pandas'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(target)
     assert target.read_text(encoding="utf-8") == page()

@@ -129,7 +129,7 @@ def test_a_real_check_runs_and_draws(digits, tmp_path):
     assert torch.equal(torch.get_rng_state(), state)
     assert all(row.test_accuracy > 0.15 for row in result.rows)
     result.plot(tmp_path / "check.svg")
-    assert "<svg" in (tmp_path / "check.svg").read_text()
+    assert "<svg" in (tmp_path / "check.svg").read_text(encoding="utf-8")
     with pytest.raises(TstarError, match="could not be written"):
         result.plot(tmp_path / "check.svg" / "check.svg")
 

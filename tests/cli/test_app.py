@@ -28,7 +28,7 @@ def tstar(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tstar", *words],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         env={**os.environ, "COLUMNS": "100", **env},
     )

@@ -25,10 +25,10 @@ def test_a_table_on_stdout_and_three_files(tmp_path):
     assert "insert-ln" in result.stdout
     assert "no evidence of a difference at n = 2" in result.stdout
     assert "default" in result.stdout  # the baseline was added
-    markdown = (tmp_path / "o" / "table.md").read_text()
+    markdown = (tmp_path / "o" / "table.md").read_text(encoding="utf-8")
     assert "torch" in markdown
     assert "| insert-ln |" in markdown
-    with (tmp_path / "o" / "runs.csv").open() as file:
+    with (tmp_path / "o" / "runs.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 2
     scores = {(r["seed"], r["method"]): r["test_accuracy"] for r in rows}
@@ -79,7 +79,7 @@ def test_an_interrupt_keeps_what_had_finished(tmp_path, monkeypatch):
     monkeypatch.setattr(harness._Bench, "run", interrupted)
     result = run(QUICK, "--methods", "default,sqrt-m", "--output", str(tmp_path))
     assert result.exit_code == 130
-    with (tmp_path / "runs.csv").open() as file:
+    with (tmp_path / "runs.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == 2
 
 

@@ -40,7 +40,7 @@ def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
     assert (tmp_path / "out" / "index.html").exists()
     assert (tmp_path / "out" / "figures" / "recommended.svg").exists()
     assert not list((tmp_path / "out" / "figures").glob("*.png"))
-    about = json.loads((tmp_path / "out" / "report.json").read_text())
+    about = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert about["origin"]["command"] == "tstar report runs.csv --metric test --no-fits"
 
 

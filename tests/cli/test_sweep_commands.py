@@ -85,6 +85,8 @@ def test_only_json_goes_to_stdout():
         "with only_json(True):\n    print('library'); os.system('echo process')\n"
         "print('{}')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout == "{}\n"
     assert {"library", "process"} <= set(done.stderr.split())

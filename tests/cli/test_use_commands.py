@@ -12,7 +12,7 @@ from tstar.errors import TstarError
 
 def tstar(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tstar", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tstar", *words], capture_output=True, encoding="utf-8", check=False
     )
 
 

@@ -24,8 +24,8 @@ def test_markdown_and_csv_say_the_same(tmp_path):
     assert table[0]["paired_p_t"] == ""
     paths = save(all_runs, rows, tmp_path / "new", baseline="default", about="how")
     assert [p.name for p in paths] == ["runs.csv", "table.csv", "table.md"]
-    assert len(list(csv.DictReader(io.StringIO(paths[0].read_text())))) == 15
-    assert paths[2].read_text().startswith("how\n")
+    assert len(list(csv.DictReader(io.StringIO(paths[0].read_text(encoding="utf-8"))))) == 15
+    assert paths[2].read_text(encoding="utf-8").startswith("how\n")
 
 
 def test_the_terminal_table_marks_best_and_second():

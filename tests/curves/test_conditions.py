@@ -147,10 +147,12 @@ def test_bad_stores_are_named(tmp_path):
         read(tmp_path / "nothing.db")
     with pytest.raises(TstarError, match="data frame or the path"):
         read([1, 2])
-    (tmp_path / "runs.xlsx").write_text("")
+    (tmp_path / "runs.xlsx").write_text("", encoding="utf-8")
     with pytest.raises(TstarError, match=r"\.xlsx"):
         read(tmp_path / "runs.xlsx")
-    (tmp_path / "text.db").write_text("this is no database at all, not even a little")
+    (tmp_path / "text.db").write_text(
+        "this is no database at all, not even a little", encoding="utf-8"
+    )
     with pytest.raises(TstarError, match="not a store of tstar"):
         read(tmp_path / "text.db")
     sqlite3.connect(tmp_path / "empty.db").close()

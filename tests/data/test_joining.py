@@ -93,7 +93,7 @@ def test_texts_are_weighed_over_all_sets(tmp_path: Path) -> None:
     for name, words in (("one", ["red car", "blue car"]), ("two", ["red cat", "a dog"])):
         lines = "label,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(words))
         for part in ("train", "test"):
-            (tmp_path / f"{name}_{part}.csv").write_text(lines)
+            (tmp_path / f"{name}_{part}.csv").write_text(lines, encoding="utf-8")
     data = load("one+two", root=tmp_path, text_features=512)
     texts = ["red car", "blue car", "red cat", "a dog"]
     assert data.texts == (tuple(texts), tuple(texts))

@@ -19,15 +19,17 @@ def tiny_imagenet(root: Path, paint: Any) -> None:
     for label, wnid in enumerate(sorted(ids)):
         for sample in range(3):
             paint.write(folder / "train" / wnid / "images" / f"{wnid}_{sample}.JPEG", label, sample)
-        (folder / "train" / wnid / f"{wnid}_boxes.txt").write_text(f"{wnid}_0.JPEG\t0\t0\t9\t9\n")
+        (folder / "train" / wnid / f"{wnid}_boxes.txt").write_text(
+            f"{wnid}_0.JPEG\t0\t0\t9\t9\n", encoding="utf-8"
+        )
     lines = []
     for number, (label, wnid) in enumerate([(2, "n03"), (0, "n01"), (1, "n02"), (0, "n01")]):
         paint.write(folder / "val" / "images" / f"val_{number}.JPEG", label, number)
         lines.append(f"val_{number}.JPEG\t{wnid}\t0\t0\t9\t9\n")
-    (folder / "val" / "val_annotations.txt").write_text("".join(lines))
-    (folder / "wnids.txt").write_text("\n".join(ids) + "\n")
+    (folder / "val" / "val_annotations.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "wnids.txt").write_text("\n".join(ids) + "\n", encoding="utf-8")
     (folder / "words.txt").write_text(
-        "n01\tgoldfish, Carassius\nn02\tcrane\nn03\tcrane\nn99\tcat\n"
+        "n01\tgoldfish, Carassius\nn02\tcrane\nn03\tcrane\nn99\tcat\n", encoding="utf-8"
     )
 
 
@@ -44,7 +46,7 @@ def test_tiny_imagenet(tmp_path: Path, paint: Any) -> None:
 def test_tiny_imagenet_with_a_strange_id(tmp_path: Path, paint: Any) -> None:
     tiny_imagenet(tmp_path, paint)
     (tmp_path / "tiny-imagenet-200" / "val" / "val_annotations.txt").write_text(
-        "val_0.JPEG\tn77\t0\n"
+        "val_0.JPEG\tn77\t0\n", encoding="utf-8"
     )
     with pytest.raises(TstarError, match=r"must name ids of wnids.txt, but got 'n77'"):
         load("tiny-imagenet", root=tmp_path)
@@ -69,7 +71,7 @@ def cub(root: Path, paint: Any) -> None:
         ("image_class_labels", labels),
         ("train_test_split", parts),
     ):
-        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def test_cub(tmp_path: Path, paint: Any) -> None:
@@ -85,7 +87,7 @@ def test_cub(tmp_path: Path, paint: Any) -> None:
 
 def test_cub_whose_lists_disagree(tmp_path: Path, paint: Any) -> None:
     cub(tmp_path, paint)
-    (tmp_path / "CUB_200_2011" / "train_test_split.txt").write_text("1 1\n")
+    (tmp_path / "CUB_200_2011" / "train_test_split.txt").write_text("1 1\n", encoding="utf-8")
     with pytest.raises(TstarError, match="must list the same images"):
         load("cub-200-2011", root=tmp_path, size=8)
 
@@ -99,7 +101,9 @@ def isic(root: Path, paint: Any, rows: list[str] | None = None) -> None:
         )
         marks = ["1.0" if i == label else "0.0" for i in range(9)]
         lines.append(f"ISIC_{number:07d},{','.join(marks)}")
-    (root / "ISIC_2019_Training_GroundTruth.csv").write_text("\n".join(lines + (rows or [])) + "\n")
+    (root / "ISIC_2019_Training_GroundTruth.csv").write_text(
+        "\n".join(lines + (rows or [])) + "\n", encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("folder", ["", "isic-2019"])

@@ -64,7 +64,7 @@ def test_a_validation_file_joins_the_training_part(tmp_path: Path) -> None:
 
 def test_a_single_file_and_names_as_labels(tmp_path: Path) -> None:
     lines = [f"{'spam' if i % 2 else 'ham'},text number {i}" for i in range(20)]
-    (tmp_path / "mail.csv").write_text("label,text\n" + "\n".join(lines))
+    (tmp_path / "mail.csv").write_text("label,text\n" + "\n".join(lines), encoding="utf-8")
     data = load("mail", root=tmp_path)
     assert data.classes == ("ham", "spam")
     assert data.y_train.bincount().tolist() == [8, 8]

@@ -38,7 +38,7 @@ def write_model(save_tokenizer: Callable[..., None]) -> Callable[..., Path]:
 def data(tmp_path: Path) -> DataSet:
     lines = "label,text\n" + "".join(f"{i % 2},{text}\n" for i, text in enumerate(LINES))
     for part in ("train", "test"):
-        (tmp_path / f"toy_{part}.csv").write_text(lines)
+        (tmp_path / f"toy_{part}.csv").write_text(lines, encoding="utf-8")
     return load("toy", root=tmp_path)
 
 

@@ -33,7 +33,7 @@ def test_gtsrb(tmp_path: Path, paint: Any) -> None:
             )
         paint.write(base / "GTSRB" / "Final_Test" / "Images" / f"{label}.ppm", 2 - label, 0, (7, 7))
         lines.append(f"{label}.ppm;7;7;0;0;6;6;{2 - label}")
-    (base / "GT-final_test.csv").write_text("\n".join(lines) + "\n")
+    (base / "GT-final_test.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = load("gtsrb", root=tmp_path, size=8)
     assert data.classes == ("0", "1", "2")
     assert data.y_test.tolist() == [2, 1, 0]
@@ -78,7 +78,7 @@ def test_pets(tmp_path: Path, paint: Any) -> None:
             for sample in samples:
                 paint.write(base / "images" / f"{name}_{sample}.jpg", label, sample)
                 lines.append(f"{name}_{sample} {label + 1} 1 1\n")
-        (base / "annotations" / f"{part}.txt").write_text("".join(lines))
+        (base / "annotations" / f"{part}.txt").write_text("".join(lines), encoding="utf-8")
     data = load("oxford-iiit-pet", root=tmp_path)
     assert data.classes == ("Abyssinian", "Great Pyrenees")
     assert (len(data.x_train), len(data.x_test)) == (4, 2)
@@ -93,7 +93,7 @@ def test_dtd_joins_its_validation_part_to_training(tmp_path: Path, paint: Any) -
         for label, name in enumerate(["banded", "woven"]):
             paint.write(base / "images" / name / f"{part}.jpg", label, sample, (8 + label, 8))
             lines.append(f"{name}/{part}.jpg\n")
-        (base / "labels" / f"{part}1.txt").write_text("".join(lines))
+        (base / "labels" / f"{part}1.txt").write_text("".join(lines), encoding="utf-8")
     data = load("dtd", root=tmp_path, size=4)
     assert data.classes == ("banded", "woven")
     assert paint.samples(data.x_train) == [0, 0, 1, 1]
@@ -204,7 +204,7 @@ def test_stl10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (base / name).write_bytes(pixels.transpose(0, 1, 3, 2).tobytes())
     for name in ("train_y.bin", "test_y.bin"):
         (base / name).write_bytes(labels.tobytes())
-    (base / "class_names.txt").write_text("\n".join(f"c{i}" for i in range(10)))
+    (base / "class_names.txt").write_text("\n".join(f"c{i}" for i in range(10)), encoding="utf-8")
     for file in base.iterdir():
         sums[file.name] = hashlib.md5(file.read_bytes()).hexdigest()
     train = ["train_X.bin", "train_y.bin", "unlabeled_X.bin"]

@@ -59,7 +59,7 @@ def test_threads_change_nothing_but_the_last_bits_of_the_eigenvalues():
     for threads in "1", "2":
         env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=True)
         outputs.append(float(done.stdout))
     assert outputs[0] == pytest.approx(outputs[1], rel=1e-12)
 

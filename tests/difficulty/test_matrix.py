@@ -211,9 +211,9 @@ def test_nan_pixels_of_a_stream_are_named(images):
 def test_unreadable_files_are_named_and_counted_and_skipped_on_request_only(folder):
     root, x, y = folder
     (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
-    (root / "cow" / "zz.jpg").write_text("not an image")
-    (root / "cow" / "notes.txt").write_text("left out without a word")
-    (root / "cow" / ".hidden.png").write_text("likewise")
+    (root / "cow" / "zz.jpg").write_text("not an image", encoding="utf-8")
+    (root / "cow" / "notes.txt").write_text("left out without a word", encoding="utf-8")
+    (root / "cow" / ".hidden.png").write_text("likewise", encoding="utf-8")
     with pytest.raises(TstarError, match=r"2 are not.*broken\.png.*zz\.jpg.*skip_unreadable"):
         csg(root)
     result = csg(root, samples=20, skip_unreadable=True)

@@ -19,7 +19,7 @@ def site(tmp_path_factory) -> Path:
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(target)],
         cwd=ROOT,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )

@@ -179,7 +179,7 @@ def run(words: list[str], shown: list[str], dry: bool, where: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tstar", *words],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         env={**os.environ, "COLUMNS": "120", "MPLBACKEND": "Agg"},
     )

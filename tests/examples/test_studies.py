@@ -24,7 +24,9 @@ def run(command, folder, **variables):
     """A line of shell in which ``tstar`` is this interpreter's."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    (tools / "tstar").write_text(f'#!/bin/sh\nexec {sys.executable} -m tstar "$@"\n')
+    (tools / "tstar").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m tstar "$@"\n', encoding="utf-8"
+    )
     (tools / "tstar").chmod(0o755)
     variables = {
         **os.environ,
@@ -37,7 +39,7 @@ def run(command, folder, **variables):
         cwd=folder,
         env=variables,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=600,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
@@ -85,7 +87,7 @@ temperature = [1, 2, 4]
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_the_tasks_of_a_job_array_make_one_study(tmp_path):
     pytest.importorskip("sklearn")
-    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     for task in ("1", "2"):
         run(
             f"bash {EXAMPLES / 'cluster' / 'array.sh'} study.toml stores",

@@ -76,7 +76,7 @@ def test_round_trip(tmp_path):
 )
 def test_malformed_files(tmp_path, text, message):
     path = tmp_path / "c.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(TstarError, match=message) as caught:
         Coefficients.load(path)
     assert "c.json" in str(caught.value)  # the file is named
@@ -89,7 +89,7 @@ def test_missing_file(tmp_path):
 
 def test_saved_file_is_plain_json(tmp_path):
     get("cn").save(tmp_path / "cn.json")
-    data = json.loads((tmp_path / "cn.json").read_text())
+    data = json.loads((tmp_path / "cn.json").read_text(encoding="utf-8"))
     assert data["format"] == 1
     assert data["delta"] == -1.973
     assert "gamma" not in data

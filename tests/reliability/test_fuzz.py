@@ -62,7 +62,7 @@ def test_the_script_tries_every_input_in_a_watched_process(tmp_path):
         "--output",
         str(output),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout
     report = json.loads(output.read_text(encoding="utf-8"))
     assert report["inputs"] == sum(n for c in report["counts"].values() for n in c.values()) >= 60

@@ -33,7 +33,7 @@ def test_a_killed_sweep_loses_nothing(tmp_path, options):
         "--output",
         str(output),
     ]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *options], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text(encoding="utf-8"))
     assert report["counts"]["killed"] >= 3

@@ -86,7 +86,8 @@ def cells_are_printed(folder, every, monkeypatch, wanted):
 def test_the_page_s_command_gives_its_headline(made, monkeypatch):
     folder, written = made
     (command,) = {c for c in commands(written.page) if c.startswith("tstar report")}
-    origin = json.loads((folder / "out" / "report.json").read_text())["origin"]["command"]
+    about = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    origin = about["origin"]["command"]
     assert shlex.split(origin)[:-1] == shlex.split(command)
     words = [*shlex.split(origin)[1:], "-o", "again", "--pictures", "1", "--json"]
     again = json.loads(run(words, folder, monkeypatch))
@@ -95,4 +96,4 @@ def test_the_page_s_command_gives_its_headline(made, monkeypatch):
     files = sorted((folder / "out" / "tables").glob("*.csv"))
     assert len(files) == len(written.tables) >= 3
     for file in files:
-        assert (folder / "again" / "tables" / file.name).read_text() == file.read_text()
+        assert (folder / "again" / "tables" / file.name).read_bytes() == file.read_bytes()

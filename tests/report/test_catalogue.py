@@ -39,7 +39,9 @@ def test_no_figure_uses_pyplot(records):
         "import sys; from tstar.report.catalogue import FIGURES; p = FIGURES['softmax'];"
         "p.draw(p.data(None)); print('matplotlib.pyplot' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout.strip() == "False"
 
 

@@ -83,7 +83,9 @@ def test_the_default_variant_is_read_without_pandas():
         "data = json.loads((root / 'paper/default_variant.json').read_text(encoding='utf-8'));"
         "print(data['scratch']['variant'], data['without_csg']['finetune']['variant'])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     assert out.stdout.split() == ["cn", "cn"]
 
 

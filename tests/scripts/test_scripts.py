@@ -49,7 +49,7 @@ def test_it_does_what_its_header_says(script: Script) -> None:
         done = subprocess.run(
             [sys.executable, str(script.path)],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=300,
             check=False,
         )

@@ -54,7 +54,7 @@ def study() -> Study:
 @pytest.fixture
 def study_file(tmp_path):
     path = tmp_path / "tiny.toml"
-    path.write_text(STUDY)
+    path.write_text(STUDY, encoding="utf-8")
     return path
 
 
@@ -75,6 +75,6 @@ def path(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "parts.py").write_text(PARTS)
-    (tmp_path / "study.toml").write_text(OWN_STUDY)
+    (tmp_path / "parts.py").write_text(PARTS, encoding="utf-8")
+    (tmp_path / "study.toml").write_text(OWN_STUDY, encoding="utf-8")
     return tmp_path

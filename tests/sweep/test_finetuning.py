@@ -48,7 +48,9 @@ def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
             f"{i % 2},{' '.join([*rng.choice(list('efgh'), 1 + i % 3), *'abcd'[:: 1 - 2 * (i % 2)]])}"
             for i in range(count)
         ]
-        (tmp_path / f"toy_{part}.csv").write_text("label,text\n" + "\n".join(lines))
+        (tmp_path / f"toy_{part}.csv").write_text(
+            "label,text\n" + "\n".join(lines), encoding="utf-8"
+        )
     folder = tmp_path / "tiny"
     config = transformers.BertConfig(
         vocab_size=len(WORDS),

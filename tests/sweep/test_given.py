@@ -90,9 +90,13 @@ def main():
 
 
 def script(folder, text):
-    (folder / "script.py").write_text(textwrap.dedent(text))
+    (folder / "script.py").write_text(textwrap.dedent(text), encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=900
+        [sys.executable, "script.py"],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=900,
     )
 
 

@@ -42,21 +42,25 @@ def test_every_part_may_be_yours(folder, inline):
 )
 def test_a_changed_function_is_trained_again(folder, inline, old, new, again):
     do(folder, inline())
-    (folder / "parts.py").write_text(PARTS.replace(old, new))
+    (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
     tally = do(folder, inline())
     assert (tally.done, tally.before) == (again, 2 - again)
 
 
 def test_changed_data_are_trained_again(folder, inline):
     do(folder, inline())
-    (folder / "parts.py").write_text(PARTS.replace("default_rng(0)", "default_rng(1)"))
+    (folder / "parts.py").write_text(
+        PARTS.replace("default_rng(0)", "default_rng(1)"), encoding="utf-8"
+    )
     assert do(folder, inline()).done == 2
 
 
 def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, inline):
     class Meddling(inline):
         def submit(self, job):
-            (folder / "parts.py").write_text(PARTS.replace("nn.ReLU()", "nn.Tanh()"))
+            (folder / "parts.py").write_text(
+                PARTS.replace("nn.ReLU()", "nn.Tanh()"), encoding="utf-8"
+            )
             super().submit(job)
 
     tally = do(folder, Meddling())
@@ -103,7 +107,7 @@ def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, in
 )
 def test_a_part_that_fails_is_one_error_before_any_run(folder, inline, old, new, message):
     assert old in PARTS
-    (folder / "parts.py").write_text(PARTS.replace(old, new))
+    (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
     engine = inline()
     with pytest.raises(TstarError, match=message):
         do(folder, engine)
@@ -112,7 +116,7 @@ def test_a_part_that_fails_is_one_error_before_any_run(folder, inline, old, new,
 
 def test_machine_paths_are_refused(folder):
     text = OWN_STUDY.replace("parts:net", str(folder / "parts.py:net"))
-    (folder / "study.toml").write_text(text)
+    (folder / "study.toml").write_text(text, encoding="utf-8")
     with pytest.raises(
         TstarError, match="line 14: model must be a module or a file beside the study"
     ):
@@ -122,7 +126,9 @@ def test_machine_paths_are_refused(folder):
 def test_a_method_of_your_own_with_options(folder, inline):
     text = OWN_STUDY.replace("temperature = 2", 'method = "./parts.py:method"')
     text = text.replace('loss = "./parts.py:loss"\n', "")
-    (folder / "study.toml").write_text(text + '\n[options."./parts.py:method"]\npower = 3\n')
+    (folder / "study.toml").write_text(
+        text + '\n[options."./parts.py:method"]\npower = 3\n', encoding="utf-8"
+    )
     assert do(folder, inline()).done == 2
     (row, *_) = rows_of(folder / "runs.db").values()
     assert (row["method"], row["options"]) == ("./parts.py:method", '{"power": 3}')
@@ -152,7 +158,7 @@ def test_packages_offer_parts_by_entry_points(folder, tmp_path, monkeypatch):
     assert tstar.models.build("theirs", 3, in_channels=5, seed=0)[2].out_features == 3
     assert tstar.methods.get("their-method", power=2).options == {"power": 2}
     text = OWN_STUDY.replace("parts:net", "theirs").replace("./parts.py:arrays", "their-data")
-    (folder / "study.toml").write_text(text)
+    (folder / "study.toml").write_text(text, encoding="utf-8")
     study = load_study(folder / "study.toml")
     assert study.specs[0].source is not None
     assert study.places["model"] == {"theirs": f"{folder}/parts.py:net"}
@@ -166,7 +172,7 @@ def test_the_docs_way_of_calling_a_sweep_works(folder):
             "import tstar; print(tstar.sweep.sweep.__name__, tstar.run_study.__name__)",
         ],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert done.stdout.split() == ["sweep", "run_study"]

@@ -30,7 +30,7 @@ def start(study: Path, store: Path, *options: str) -> subprocess.Popen[str]:
         [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(store), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         # Whoever runs the tests in the background has told them to ignore Ctrl-C, which is inherited.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
@@ -81,7 +81,7 @@ def alive(pid: int) -> bool:
 @pytest.fixture
 def longer(tmp_path):
     path = tmp_path / "longer.toml"
-    path.write_text(LONGER)
+    path.write_text(LONGER, encoding="utf-8")
     return path
 
 
@@ -121,7 +121,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, inline):
     text = LONGER.replace("[1, 2, 4, 8, 16, 32]", "4").replace("seeds = 2", "ema = 0.9")
     text = text.replace("epochs = 12", "epochs = 150")
     study, store = tmp_path / "one.toml", tmp_path / "runs.db"
-    study.write_text(text)
+    study.write_text(text, encoding="utf-8")
     options = ("--workers", "1", "--device", "cpu", "--checkpoint", "0.001")
 
     def saved() -> float:
@@ -192,7 +192,9 @@ def test_ray_with_two_workers_of_which_one_is_killed(tmp_path, monkeypatch, inli
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 title = (entry / "cmdline").read_bytes()
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int(
+                    (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+                )
             except OSError:
                 continue
             if title.startswith(b"ray::_remote") and _descends(parent):

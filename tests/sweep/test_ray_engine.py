@@ -90,13 +90,13 @@ def _wait(engine):
 def test_a_sweep_whose_head_is_killed_ends_soon_and_gives_its_runs_back(tmp_path):
     pytest.importorskip("ray")
     study = tmp_path / "study.toml"
-    study.write_text(STUDY.replace("epochs = 2", "epochs = 3000"))
+    study.write_text(STUDY.replace("epochs = 2", "epochs = 3000"), encoding="utf-8")
     words = ["sweep", str(study), "--store", str(tmp_path / "runs.db"), "--engine", "ray", "--json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tstar", *words, "--workers", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         env={**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"},
     )
     try:
@@ -133,8 +133,8 @@ def _claimed(store):
 def _descendant(pid, name):
     """A process of this name below ``pid``, so that nobody else's is killed."""
     for child in Path(f"/proc/{pid}/task").glob("*/children"):
-        for one in child.read_text().split():
-            if name in Path(f"/proc/{one}/comm").read_text():
+        for one in child.read_text(encoding="utf-8").split():
+            if name in Path(f"/proc/{one}/comm").read_text(encoding="utf-8"):
                 return int(one)
             if found := _descendant(one, name):
                 return found

@@ -106,10 +106,10 @@ def test_a_newer_store_is_refused_and_left_alone(path, specs):
 
 def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
     text = tmp_path / "notes.txt"
-    text.write_text("not a database, and long enough to be read as one " * 20)
+    text.write_text("not a database, and long enough to be read as one " * 20, encoding="utf-8")
     with pytest.raises(TstarError, match="not a store of tstar"):
         Store(text, create=True)
-    assert text.read_text().startswith("not a database")
+    assert text.read_text(encoding="utf-8").startswith("not a database")
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE runs_of_mine (x)")

@@ -77,7 +77,7 @@ def test_a_store_comes_back_from_its_export(path, specs, tmp_path, ending):
         for row in back.rows():
             same = ("status", "spec", "test_accuracy", "seed", "curves", "attempts", "lr")
             assert {n: row[n] for n in same} == {n: kept[row["key"]][n] for n in same}
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(TstarError, match="no column key or spec"):
         merge([tmp_path / "other.csv"], tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
@@ -93,7 +93,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_reading_gives_the_name_back(
         finish(store, specs[0])
         store._db.execute("UPDATE runs SET dataset = ?", (name,))
         export(store, tmp_path / "x.csv")
-    with (tmp_path / "x.csv").open(newline="") as file:
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert row["dataset"] == f"'{name}"
     assert all(cell[:1] not in "=+-@" for cell in row.values() if cell and not _number(cell))

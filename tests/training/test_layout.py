@@ -44,7 +44,7 @@ for channels in (2, 4, 8, 12, 16):
 
 def test_gradients_of_strided_pointwise_convolutions_are_right():
     done = subprocess.run(
-        [sys.executable, "-c", GRADIENTS, "guarded"], capture_output=True, text=True
+        [sys.executable, "-c", GRADIENTS, "guarded"], capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -42,7 +42,7 @@ def _git(where: Path, *arguments: str) -> str:
     done = subprocess.run(
         ["git", "-C", str(where), *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
         timeout=10,
     )
