@@ -23,11 +23,10 @@ import pandas as pd
 from research.conditions import (
     DATA,
     KIND_OF,
+    PROBES,
     SEED,
-    STRATA,
     Condition,
     classes_of,
-    data_of,
     draw,
     features_of,
     predicted,
@@ -106,9 +105,7 @@ class Measured:
     @property
     def facts(self) -> dict[str, Any]:
         s, c = self.user, self.user.config
-        data = data_of(s)
-        kind = next((kind for kind, sets in DATA.items() if data in sets), "features")
-        kind = "image" if data.endswith("_96") else kind
+        kind = next((kind for kind, sets in DATA.items() if s.dataset in sets), "features")
         matched = [
             row
             for spec in self.runs
@@ -120,7 +117,7 @@ class Measured:
             "condition": self.condition.index,
             "family": self.condition.family,
             "norms": KIND_OF.get(self.condition.family, "batch-norms"),
-            "dataset": data,
+            "dataset": s.dataset,
             "kind": kind,
             "model": s.model,
             "M": features_of(s),
@@ -202,7 +199,8 @@ def load(path: Path = STORE) -> Results:
 
 def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:
     """The conditions that are complete."""
-    every = (Measured(draw(first + i, seed), found) for first in STRATA for i in range(conditions))
+    chosen = [*range(conditions), *range(PROBES, PROBES + conditions)]
+    every = (Measured(draw(i, seed), found) for i in chosen)
     return [
         m
         for m in every
