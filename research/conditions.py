@@ -63,12 +63,38 @@ PROBED = {
     "mobilenet_flowers102": (102, 1530, 1280),
     "mobilenet_gtsrb": (43, 2500, 1280),
 }
-PROBES = 10_000  # conditions from here on are linear probes
+# Pretrained networks that are trained on (research.finetuning), and the data sets for them: in the order in which they come.
+TUNED = (
+    ("mobilenet", "caltech101_96"),
+    ("minilm", "banking77"),
+    ("minilm_lora", "clinc150"),
+    ("mobilenet", "cifar10_32"),
+    ("minilm", "clinc150"),
+    ("minilm_lora", "banking77"),
+    ("mobilenet", "flowers102_96"),
+    ("mobilenet", "gtsrb_32"),
+)
+TUNED_FACTS = {  # classes, M
+    "caltech101_96": (101, 1280),
+    "cifar10_32": (10, 1280),
+    "flowers102_96": (102, 1280),
+    "gtsrb_32": (43, 1280),
+    "banking77": (77, 384),
+    "clinc150": (150, 384),
+}
+# Families whose steps are quick enough for 10,000 of them and more.
+LONG_FAMILIES = ("mlp", "text-mlp", "mlp-no-norm", "mlp", "text-mlp", "mlp-no-norm", "cnn", "vgg")
+# Where the numbers of further kinds of conditions begin.
+PROBES = 10_000  # linear probes
+LONG = 20_000  # 10,000 to 40,000 steps on few samples
+TUNING = 30_000  # pretrained networks, all of them trained or by LoRA
+STRATA = (0, PROBES, LONG, TUNING)
 KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
 KIND_OF = {
     **dict.fromkeys(("vit", "convnext", "mixer"), "layer-norms"),
     **dict.fromkeys(("cnn", "mlp-no-norm", "gru"), "no norms"),
     "probe": "frozen",
+    **dict.fromkeys(("mobilenet", "minilm", "minilm_lora"), "pretrained"),
 }
 USUAL = {  # learning rate and weight decay that people take without thinking
     ("sgd", "batch-norms"): (0.1, 5e-4),
@@ -83,6 +109,7 @@ BATCHES = {8: 0.1, 16: 0.18, 32: 0.2, 64: 0.2, 128: 0.14, 256: 0.09, 512: 0.09}
 SECONDS = (
     3.5  # the most that a run may take by the estimate below, and a quarter more for the shortest
 )
+LONG_SECONDS = 16.0  # the same of a long run; at least 10,000 steps whatever they take
 QUICK = 1.4  # the same from condition FIRST on, where the run is not meant to fit its training set
 FIRST = 40
 TESTED = 300  # test samples at the least (or all there are): fewer would drown everything in noise
@@ -100,6 +127,11 @@ class Condition:
     index: int
     family: str
     plain: Spec
+
+    @property
+    def brief(self) -> bool:
+        """Its runs are dear: the weight decay is not tuned, and there are fewer recipes."""
+        return self.index >= TUNING
 
     def at(self, *, lr: float = 1.0, weight_decay: float = 1.0, **changes: object) -> Spec:
         """The plain run with the rate and decay multiplied, and other fields of the spec changed."""
@@ -121,9 +153,10 @@ def draw(
     families: dict[str, dict[str, str]] = FAMILIES,
     data: dict[str, dict[str, tuple[int, int, int]]] = DATA,
 ) -> Condition:
-    """Condition ``index``: the same whatever has been drawn before; from ``PROBES`` on, linear probes."""
+    """Condition ``index``: the same whatever has been drawn before; ``STRATA`` says which are of another kind."""
     if index >= PROBES:
-        return _probe(index, seed)
+        further = {PROBES: _probe, LONG: _long, TUNING: _tuning}
+        return further[max(start for start in STRATA if start <= index)](index, seed)
     block, place = divmod(index, len(families))
     family = list(families)[np.random.default_rng([seed, block]).permutation(len(families))[place]]
     random = np.random.default_rng([seed, block, place])
@@ -238,14 +271,99 @@ def _probe(index: int, seed: int) -> Condition:
     return Condition(index, "probe", plain)
 
 
+def _long(index: int, seed: int) -> Condition:
+    """A long run on few samples, which the plain model learns by heart."""
+    random = np.random.default_rng([seed, index])
+    family = LONG_FAMILIES[(index - LONG) % len(LONG_FAMILIES)]
+    kinds = [kind for kind in FAMILIES[family] if kind in DATA]
+    kind = str(random.choice(kinds))
+    dataset = str(random.choice(list(DATA[kind])))
+    available, rows, tests = DATA[kind][dataset]
+    fewest = min(available, max(2, math.ceil(TESTED * available / tests)))
+    classes = _log_int(random, fewest, available)
+    there = rows * classes // available
+    samples = min(there, max(_log_int(random, 400, 1000), PER_CLASS * classes))
+    quick = "mlp" in family
+    wide = _log_choice(random, 32, 512)
+    narrow = (64 if quick else 16) if wide > 64 else None
+    optimizer = "adamw" if random.random() < 0.35 else "sgd"
+    batch = int(random.choice([16, 32, 64]) if quick else 16)
+    lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
+    decay *= float(random.choice([1, 0, 10], p=[0.7, 0.15, 0.15]))
+    cost = _step_seconds(family, kind, narrow or wide, None, batch)
+    steps = _log_int(random, 10_000, max(10_000, min(40_000, int(LONG_SECONDS / cost))))
+    config = Config(
+        steps=steps,
+        batch_size=batch,
+        optimizer=optimizer,
+        lr=nice(lr),
+        weight_decay=nice(decay),
+        schedule=str(random.choice(["cosine", "constant"], p=[0.75, 0.25])),
+        val_fraction=0.2,
+        augment=False,
+    )
+    plain = Spec(
+        dataset=dataset,
+        model=FAMILIES[family][kind],
+        size=16 if kind == "image" else None,
+        num_features=wide,
+        trunk_features=narrow,
+        classes=None if classes == available else classes,
+        train_samples=samples,
+        data_seed=int(random.integers(1000)),
+        temperature=1.0,
+        norm="none",
+        config=config,
+    )
+    return Condition(index, family, plain)
+
+
+def _tuning(index: int, seed: int) -> Condition:
+    """A pretrained network with a new head, trained for few steps: all of it, or low-rank changes and the head."""
+    random = np.random.default_rng([seed, index])
+    network, dataset = TUNED[(index - TUNING) % len(TUNED)]
+    images = network == "mobilenet"
+    optimizer = "sgd" if images and random.random() < 0.5 else "adamw"
+    lr = {"sgd": 0.01, "adamw": 1e-3 if "lora" in network else 1e-4}[optimizer]
+    config = Config(
+        steps=_log_int(random, 100, 200 if images else 150),
+        batch_size=16 if images else 8,
+        optimizer=optimizer,
+        lr=lr,
+        weight_decay=5e-4 if optimizer == "sgd" else 0.01,
+        schedule=str(random.choice(["cosine", "linear"])),
+        val_fraction=0.2,
+        augment=False,
+    )
+    plain = Spec(
+        dataset=f"research.finetuning:{dataset}",
+        model=f"research.finetuning:{network}",
+        scenario="finetune",
+        weights="default",
+        temperature=1.0,
+        norm="none",
+        config=config,
+    )
+    return Condition(index, network, plain)
+
+
+def data_of(spec: Spec) -> str:
+    """The data set's name, without the module that reads it."""
+    return spec.dataset.rpartition(":")[2]
+
+
 def features_of(spec: Spec) -> int:
-    """M, which a probe takes from its data."""
+    """M, which a probe takes from its data and a pretrained network brings along."""
+    if spec.scenario == "finetune":
+        return TUNED_FACTS[data_of(spec)][1]
     return spec.num_features or PROBED[spec.dataset][2]
 
 
 def classes_of(spec: Spec) -> int:
     if spec.dataset in PROBED:
         return PROBED[spec.dataset][0]
+    if spec.scenario == "finetune":
+        return TUNED_FACTS[data_of(spec)][0]
     return spec.classes or next(
         sets[spec.dataset][0]
         for every in (DATA, NEW_DATA)

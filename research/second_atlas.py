@@ -10,6 +10,9 @@ Stages of a condition, each decided by validation accuracy of the one before:
 4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN; BN with T
    at three and ten times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
 
+Of a pretrained network, whose runs are dear, the decay is not tuned, and the recipes are BN with T = 1, the law's T, twice
+and half of it, three times the rate, and second seeds.
+
 A condition is one process's work from its first run to its last. Everything is in the store under its content, so that the
 command goes on where it was killed.
 """
@@ -27,8 +30,11 @@ from typing import Any
 import torch
 
 from research.conditions import (
+    LONG,
     PROBES,
     SEED,
+    STRATA,
+    TUNING,
     Condition,
     classes_of,
     draw,
@@ -104,7 +110,7 @@ def plain_runs(condition: Condition, found: Results) -> list[Spec]:
     """All plain runs that can be named with what is known."""
     rates = plain_rates(condition, found)
     chosen = best(found, rates) if len(rates) == 4 else None
-    if chosen is None:
+    if chosen is None or condition.brief:
         return rates
     decay = chosen.config.weight_decay or 5e-5  # from no decay: a little, and a tenth of that
     more = [
@@ -117,7 +123,7 @@ def plain_runs(condition: Condition, found: Results) -> list[Spec]:
 def tuned(condition: Condition, found: Results) -> Spec | None:
     """The plain run with the best validation accuracy, once all of them are there."""
     runs = plain_runs(condition, found)
-    return best(found, runs) if len(runs) == 6 else None
+    return best(found, runs) if len(runs) == (4 if condition.brief else 6) else None
 
 
 def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
@@ -130,9 +136,14 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
 
     middle = predicted(user, K, M, user.config.lr)
     yield tempered(user, 1.0)
-    for factor in (0.5, 1.0, 2.0, 4.0):
+    for factor in (0.5, 1.0, 2.0) if condition.brief else (0.5, 1.0, 2.0, 4.0):
         yield tempered(user, middle * factor)
-    if condition.index < PROBES:  # a probe has no backbone to match
+    if condition.brief:
+        faster = condition.at(lr=FASTER[0])
+        faster = tempered(faster, predicted(faster, K, M, faster.config.lr))
+        yield from (faster, replace(user, seed=1), replace(faster, seed=1))
+        return
+    if condition.family != "probe":  # which has no backbone to match
         yield tempered(user, middle, backbone="matched")
     yield tempered(user, middle, norm="none", backbone="times-t")
     higher = [
@@ -195,15 +206,12 @@ def main() -> None:
     parser.add_argument("--data-root", required=True)
     parser.add_argument("--conditions", type=int, default=250)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument(
-        "--probes", action="store_true", help="The linear probes in place of the rest."
-    )
+    parser.add_argument("--first", type=int, choices=STRATA, default=0, help=f"Conditions from here on: {PROBES} linear probes, {LONG} long runs, {TUNING} fine-tuning.")  # fmt: skip
     parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
     given = parser.parse_args()
     torch.set_num_threads(1)
     part, parts = map(int, given.part.split("/"))
-    first = PROBES if given.probes else 0
-    chosen = range(first + part - 1, first + given.conditions, parts)
+    chosen = range(given.first + part - 1, given.first + given.conditions, parts)
     mine = (draw(index, given.seed) for index in chosen)
     with Store(given.store, create=True) as store:
         try:

@@ -23,10 +23,11 @@ import pandas as pd
 from research.conditions import (
     DATA,
     KIND_OF,
-    PROBES,
     SEED,
+    STRATA,
     Condition,
     classes_of,
+    data_of,
     draw,
     features_of,
     predicted,
@@ -105,7 +106,9 @@ class Measured:
     @property
     def facts(self) -> dict[str, Any]:
         s, c = self.user, self.user.config
-        kind = next((kind for kind, sets in DATA.items() if s.dataset in sets), "features")
+        data = data_of(s)
+        kind = next((kind for kind, sets in DATA.items() if data in sets), "features")
+        kind = "image" if data.endswith("_96") else kind
         matched = [
             row
             for spec in self.runs
@@ -117,7 +120,7 @@ class Measured:
             "condition": self.condition.index,
             "family": self.condition.family,
             "norms": KIND_OF.get(self.condition.family, "batch-norms"),
-            "dataset": s.dataset,
+            "dataset": data,
             "kind": kind,
             "model": s.model,
             "M": features_of(s),
@@ -199,8 +202,7 @@ def load(path: Path = STORE) -> Results:
 
 def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:
     """The conditions that are complete."""
-    chosen = [*range(conditions), *range(PROBES, PROBES + conditions)]
-    every = (Measured(draw(i, seed), found) for i in chosen)
+    every = (Measured(draw(first + i, seed), found) for first in STRATA for i in range(conditions))
     return [
         m
         for m in every

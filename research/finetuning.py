@@ -1,0 +1,94 @@
+"""Pretrained networks and their data for the second atlas's fine-tuning: named in a spec as ``research.finetuning:NAME``.
+
+    python benchmarks/pretrained_weights.py DATA     # the weights; TSTAR_DATA must name the same folder
+
+MobileNetV2 (ImageNet, M = 1280) on images of 48 pixels; MiniLM (sentences, M = 384) on at most 24 tokens of a text, all of
+it trained or by LoRA. The data are small, so that a run takes half a minute of one core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import nn
+
+from tstar.data import DataSet, load, tokenize
+from tstar.data.loading import default_root
+from tstar.models import zoo
+from tstar.sweep.execute import load_weights
+
+PIXELS, TOKENS = 48, 24
+MOST = (2500, 1000)  # samples of a data set, training and test
+RANK = 8
+
+
+def mobilenet(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    """MobileNetV2 with a new output layer; channels last, which a CPU convolves in half the time."""
+    model = zoo.build("torchvision", "mobilenet_v2", num_classes, None, in_channels, False)
+    if pretrained:
+        load_weights(model, default_root() / "mobilenet_v2.pt")
+    return cast(nn.Module, model.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+
+
+def minilm(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    """MiniLM with a new output layer, every layer trained."""
+    folder = str(default_root() / "minilm")
+    return zoo.build("transformers", folder, num_classes, None, in_channels, pretrained)
+
+
+def minilm_lora(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    """MiniLM of which the output layer and low-rank changes of queries and values are trained."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    model = minilm(num_classes, in_channels, pretrained)
+    config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=["query", "value"])
+    inject_adapter_in_model(config, model)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("lora_" in name or "classifier" in name)
+    return model
+
+
+def _images(name: str, root: str, size: int | None) -> DataSet:
+    return _thinned(load(name, root=root, size=size or PIXELS))
+
+
+def _texts(name: str, root: str, size: int | None) -> DataSet:
+    data = tokenize(load(name, root=root), str(Path(root) / "minilm"), limit=size or TOKENS)
+    return _thinned(data)
+
+
+def _thinned(data: DataSet) -> DataSet:
+    """As many samples as ``MOST`` says, always the same ones."""
+    parts = {}
+    for part, most in zip(("train", "test"), MOST, strict=True):
+        x, y = getattr(data, f"x_{part}"), getattr(data, f"y_{part}")
+        chosen = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))[:most]
+        parts |= {f"x_{part}": x[chosen], f"y_{part}": y[chosen]}
+    return replace(data, **parts, texts=None)
+
+
+def caltech101_96(root: str, size: int | None = None) -> DataSet:
+    return _images("caltech101_96", root, size)
+
+
+def flowers102_96(root: str, size: int | None = None) -> DataSet:
+    return _images("flowers102_96", root, size)
+
+
+def cifar10_32(root: str, size: int | None = None) -> DataSet:
+    return _images("cifar10_32", root, size)
+
+
+def gtsrb_32(root: str, size: int | None = None) -> DataSet:
+    return _images("gtsrb_32", root, size)
+
+
+def banking77(root: str, size: int | None = None) -> DataSet:
+    return _texts("banking77", root, size)
+
+
+def clinc150(root: str, size: int | None = None) -> DataSet:
+    return _texts("clinc150", root, size)
