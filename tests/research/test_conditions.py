@@ -5,9 +5,12 @@ from collections import Counter
 from research.conditions import (
     DATA,
     FAMILIES,
+    LONG,
     PROBED,
     PROBES,
     TESTED,
+    TUNED,
+    TUNING,
     classes_of,
     draw,
     features_of,
@@ -54,6 +57,30 @@ def test_probes_train_the_output_layer_alone():
         assert condition.family == "probe"
         assert features_of(condition.plain) in (384, 1280)
         assert condition.plain.model == "research.networks:linear"
+
+
+def test_long_runs_see_few_samples_often():
+    for condition in (draw(LONG + i) for i in range(16)):
+        spec = condition.plain
+        assert 10_000 <= spec.config.steps <= 40_000
+        assert spec.config.steps * spec.config.batch_size >= 60 * spec.train_samples
+
+
+def test_fine_tuning_takes_every_pair_in_turn_and_is_brief():
+    drawn = [draw(TUNING + i) for i in range(len(TUNED))]
+    assert [c.family for c in drawn] == [network for network, _ in TUNED]
+    for condition in drawn:
+        assert condition.plain.scenario == "finetune"
+        assert (classes_of(condition.plain), features_of(condition.plain)) in [
+            (101, 1280), (10, 1280), (102, 1280), (43, 1280), (77, 384), (150, 384)
+        ]  # fmt: skip
+        found = _run_all(condition, lambda s: 0.5)
+        assert len(plain_runs(condition, found)) == 4
+        decays = {s.config.weight_decay for s in runs_of(condition, found)}
+        assert len(decays) == 1
+        # With AdamW half of the law's T is 1, which is there anyway.
+        adamw = condition.plain.config.optimizer == "adamw"
+        assert len(runs_of(condition, found)) == (10 if adamw else 11)
 
 
 def _run_all(condition, value):
