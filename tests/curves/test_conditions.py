@@ -8,7 +8,8 @@ import pytest
 
 from research.synthetic import planted_runs
 from tstar import TstarError
-from tstar.curves import Condition, Curve, grids, read
+from tstar.curves import Condition, Curve, conditions, grids, read
+from tstar.curves.conditions import listed, order, without
 from tstar.sweep.store import Store
 
 TASKS = ((1.5, 10), (20.0, 100))
@@ -198,3 +199,151 @@ def test_accuracies_by_seed_are_those_that_were_run():
     assert curve.by_seed(1.0) == {0: 0.1, 7: 0.3}
     assert curve.by_seed(2.0) == {0: 0.2}
     assert curve.by_seed(3.0) == {}
+
+
+def by_hand(**facts):
+    """Two seeds on three temperatures; seed 7 was not run at 16."""
+    values = np.array([[0.1, 0.3, 0.5], [0.2, 0.6, np.nan]])
+    grid = np.array([1.0, 4.0, 16.0])
+    return Curve(facts, grid, (0, 7), values, values / 2, ~np.isnan(values), 1)
+
+
+def test_between_grid_points_a_seed_s_accuracy_is_linear_in_ln_t():
+    curve = by_hand()
+    assert curve.at_by_seed(2.0, "val") == pytest.approx({0: 0.2, 7: 0.4})  # half way in ln T
+    assert curve.at_by_seed(8.0, "val") == pytest.approx({0: 0.4})  # seed 7 ends at 4
+    assert curve.at_by_seed(4.0, "val") == pytest.approx({0: 0.3, 7: 0.6})
+    assert curve.at_by_seed(0.5, "val") == pytest.approx({0: 0.1, 7: 0.2})  # constant outside
+    assert curve.at_by_seed(64.0, "val") == pytest.approx({0: 0.5})
+    assert curve.at_by_seed(2.0) == pytest.approx({0: 0.1, 7: 0.2})  # the test accuracy by default
+
+
+def test_the_mean_at_a_temperature_is_over_the_seeds_that_were_run():
+    curve = by_hand()
+    assert curve.means("val") == pytest.approx([0.15, 0.45, 0.5])
+    assert curve.at(2.0, "val") == pytest.approx(0.3)
+    assert curve.at(64.0, "val") == pytest.approx(0.5)
+    assert curve.seen(2, "val").tolist() == [0.5]
+    assert curve.runs == 5
+
+
+def test_a_temperature_is_on_the_grid_up_to_rounding():
+    curve = by_hand()
+    assert curve.index_of(4.0 * (1 + 1e-12)) == 1
+    assert curve.index_of(4.001) is None
+    assert curve.index_of(0.25) is None
+
+
+def test_some_seeds_of_a_curve():
+    curve = by_hand(lr=0.1)
+    alone = curve.only([7])
+    assert alone.temperatures.tolist() == [1.0, 4.0]
+    assert (alone.seeds, alone.val.tolist(), alone.test.tolist()) == (
+        (7,),
+        [[0.2, 0.6]],
+        [[0.1, 0.3]],
+    )
+    assert (alone.runs, alone.diverged, alone.facts) == (2, 1, {"lr": 0.1})
+    assert curve.matched() == curve.only([0])  # the one that has the whole grid
+    assert curve.only([0]).matched() == curve.only([0])
+    gaps = np.array([[0.1, np.nan], [np.nan, 0.2]])
+    none_whole = Curve({}, np.array([1.0, 2.0]), (0, 1), gaps, gaps, ~np.isnan(gaps))
+    assert none_whole.matched() is none_whole
+
+
+def test_the_oracle_chooses_by_validation_and_takes_the_lowest_of_equals():
+    grid, ran = np.array([1.0, 2.0, 4.0]), np.ones((1, 3), bool)
+    val, test = np.array([[0.2, 0.5, 0.5]]), np.array([[0.9, 0.1, 0.1]])
+    assert Curve({}, grid, (0,), val, test, ran).best == 2.0
+    unknown = np.full((1, 3), np.nan)
+    curve = Curve({}, grid, (0,), unknown, test, ran)
+    assert (curve.chosen_on, curve.best) == ("test", 1.0)
+    with pytest.raises(TstarError, match=r"val_accuracy is missing in a finished run"):
+        curve.values("val")
+    with pytest.raises(TstarError, match="metric 'loss'"):
+        curve.values("loss")
+
+
+def test_curves_are_equal_by_what_they_hold():
+    assert by_hand(lr=0.1) == by_hand(lr=0.1)
+    assert hash(by_hand(lr=0.1)) == hash(by_hand(lr=0.1))
+    assert by_hand(lr=0.1) != by_hand(lr=0.2)
+    assert by_hand() != by_hand().only([0])
+    assert by_hand() != "a curve"
+    assert str(by_hand(dataset="a", lr=0.1, csg=None, epochs=3)) == "dataset=a, lr=0.1"
+
+
+def test_the_untouched_model_and_bn_at_one():
+    def curve(norm, accuracy):
+        values = np.array([[accuracy, 0.5], [accuracy + 0.1, 0.5]])
+        return Curve(
+            {"norm": norm}, np.array([1.0, 2.0]), (0, 1), values, values, np.ones((2, 2), bool)
+        )
+
+    named = {"default": {1: {"val": 0.0, "test": 0.0}, 5: {"val": 0.6, "test": 0.8}}}
+    both = Condition({}, (curve("batch", 0.3), curve("none", 0.2)), named)
+    assert both.plain_by_seed() == pytest.approx({0: 0.2, 1: 0.3, 5: 0.8})  # a curve goes first
+    assert both.plain([0, 5]) == pytest.approx(0.5)
+    assert both.plain([5], "val") == pytest.approx(0.6)
+    assert both.plain([0, 9]) is None  # not over fewer seeds than were asked for
+    assert both.bn_one() == pytest.approx(0.35)
+    assert both.bn_one([1]) == pytest.approx(0.4)
+    bare = Condition({}, (), named)
+    assert bare.plain() == pytest.approx(0.4)
+    assert bare.bn_one() is None
+    assert bare.plain([]) is None
+
+
+def test_a_list_for_a_message_ends_with_how_many_more():
+    curves = [by_hand(dataset=f"set{i}") for i in range(9)]
+    assert listed(curves[:8]) == "\n".join(f"  dataset=set{i}" for i in range(8))
+    assert listed(curves).splitlines()[-1] == "  … and 1 more"
+    assert listed(curves, 3).splitlines()[2:] == ["  dataset=set2", "  … and 6 more"]
+
+
+def test_conditions_are_ordered_by_number_then_text_then_what_is_missing():
+    facts = [{"dataset": "a"}, {"dataset": "a", "size": "b"}, {"dataset": "a", "size": 10}]
+    facts += [{"dataset": "a", "size": 9.5}, {"dataset": "A", "size": 99}]
+    names = [f.get("size") for f in sorted(facts, key=order)]
+    assert names == [99, 9.5, 10, "b", None]
+    assert without({"dataset": "a", "lr": 0.1}, "lr") == without({"dataset": "a", "lr": 0.2}, "lr")
+    assert without({"dataset": "a"}, "lr") != without({"dataset": "b"}, "lr")
+
+
+def test_runs_without_seeds_are_numbered_at_each_temperature(runs):
+    found = grouped(runs.drop(columns="seed"))
+    assert {c.seeds for c in found} == {(0, 1)}
+    assert [c.means("val").tolist() for c in found] == [
+        c.means("val").tolist() for c in grouped(runs)
+    ]
+
+
+def test_a_method_without_a_temperature_is_no_curve(runs):
+    named = runs[runs["temperature"] == 1.0].assign(
+        temperature=np.nan, method="insert-ln", csg=np.nan
+    )
+    for found in conditions(pd.concat([named, runs])):
+        rows = named[
+            (named["dataset"] == found.facts["dataset"])
+            & (named["num_features"] == found.facts["num_features"])
+        ].set_index("seed")
+        assert len(found.curves) == 1
+        assert found.facts["csg"] in (1.5, 20.0)  # the first that is known
+        assert found.methods == {
+            "insert-ln": {
+                seed: {"val": row["val_accuracy"], "test": row["test_accuracy"]}
+                for seed, row in rows.iterrows()
+            }
+        }
+
+
+def test_curves_of_any_treatment_and_of_conditions_read_before(runs):
+    mixed = pd.concat([runs, runs.assign(norm="none"), runs.assign(backbone="matched")])
+    assert len(grids(mixed)) == 4
+    assert len(grids(mixed, norm=None)) == 8
+    assert len(grids(mixed, norm=None, backbone=None)) == 12
+    assert grids(conditions(mixed)) == grids(mixed)
+    with pytest.raises(TstarError, match=r"norm='layer'.* among 4 conditions"):
+        grids(conditions(mixed), norm="layer")
+    with pytest.raises(TstarError, match="No finished runs found among 12"):
+        conditions(runs.assign(status="failed").head(12))

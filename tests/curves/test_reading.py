@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from tests.planted import frame
-from tstar.curves.reading import plain_value, read
+from tstar.curves import conditions
+from tstar.curves.reading import must_have, ordinary, plain_value, read, results, what_is_there
 from tstar.errors import TstarError
 
 
@@ -31,3 +32,101 @@ def test_some_runs_of_a_store_are_chosen(tmp_path):
     assert len(found) == len(runs.query("dataset == 'a' and temperature > 10"))
     with pytest.raises(TstarError, match=r"No runs of .*runs\.csv' were chosen"):
         read(path, where="dataset == 'c'")
+
+
+def test_what_was_read_stays_as_it_is():
+    runs = frame(lambda dataset, M: 2.0)
+    assert read(runs) is runs
+    known = conditions(runs)
+    assert read(known) is known
+    for wrong in (3, [1, 2], {"a": 1}):
+        with pytest.raises(TstarError, match="data frame or the path of a store"):
+            read(wrong)
+    with pytest.raises(TstarError, match=r"'none\.db' does not exist"):
+        read("none.db")
+
+
+def test_a_store_of_another_kind_is_refused(tmp_path):
+    for suffix in (".xlsx", ".json"):
+        (tmp_path / f"runs{suffix}").touch()
+        with pytest.raises(TstarError, match=f"must be .db .* got '{suffix}'"):
+            read(tmp_path / f"runs{suffix}")
+
+
+def test_results_are_finished_runs_with_what_older_stores_lack():
+    runs = pd.DataFrame(
+        {
+            "dataset": ["a"] * 5,
+            "status": ["done", "diverged", "failed", "running", "done"],
+            "role": ["run", None, "run", "run", "teacher"],
+            "method": [None, "kd", None, None, None],
+            "temperature": [1.0, None, 2.0, 2.0, 3.0],
+            "elsewhere": 1,
+        }
+    )
+    found = results(runs)
+    assert [*found.index] == [0, 1]
+    assert found["method"].tolist() == ["fixed", "kd"]
+    assert "elsewhere" not in found
+    with pytest.raises(TstarError, match="temperature > 0 must hold in every run, got -1"):
+        results(pd.DataFrame({"dataset": ["a", "a"], "temperature": [1.0, -1.0]}))
+    with pytest.raises(TstarError, match="column 'dataset', got x, y"):
+        results(pd.DataFrame({"x": [1], "y": [2]}))
+
+
+def test_columns_get_ordinary_types():
+    runs = pd.DataFrame(
+        {
+            "seed": pd.array([1, None], dtype="Int64"),
+            "steps": pd.array([1, 2], dtype="Int64"),
+            "lr": ["0.1", "1e-2"],
+            "dataset": pd.array(["a", None], dtype="string"),
+        },
+        index=[5, 9],
+    )
+    found = ordinary(runs)
+    assert found["seed"].tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
+    assert (found["steps"].dtype, found["lr"].dtype) == (np.int64, np.float64)
+    assert found["lr"].tolist() == [0.1, 0.01]
+    assert found["dataset"].tolist() == ["a", None]
+    assert [*found.index] == [5, 9]
+    with pytest.raises(TstarError, match="lr must be a number in every run"):
+        ordinary(pd.DataFrame({"lr": ["fast"]}))
+
+
+def lengths(*rows):
+    """(epochs, steps) after reading, of rows (status, epochs, steps, spec)."""
+    runs = pd.DataFrame(rows, columns=["status", "epochs", "steps", "spec"]).assign(dataset="a")
+    return results(runs)[["epochs", "steps"]].to_numpy().tolist()
+
+
+def test_a_diverged_run_gets_the_length_of_the_finished_ones():
+    early = ("diverged", 1, 3, None)
+    assert lengths(("done", 5, 50, None), early) == [[5, 50], [5, 50]]
+    assert lengths(("done", 5, 50, None)) == [[5, 50]]
+    assert np.isnan(lengths(early)).all()  # nobody knows how long it would have been
+    # Two lengths, and nothing says which: it stays.
+    assert lengths(("done", 5, 50, None), ("done", 7, 70, None), early)[2] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("spec", "length"),
+    [
+        ('{"epochs": 7, "steps": null}', [7, 70]),
+        ('{"epochs": 7, "steps": 50}', [5, 50]),  # steps override epochs
+        ('{"epochs": 9}', [1, 3]),  # of that length there is none
+        ("no json", [1, 3]),
+    ],
+)
+def test_of_several_lengths_the_spec_tells(spec, length):
+    done = [("done", 5, 50, None), ("done", 7, 70, None)]
+    assert lengths(*done, ("diverged", 1, 3, spec))[2] == length
+
+
+def test_what_is_there_is_counted():
+    runs = pd.DataFrame({"status": ["done", "done", "failed"], "norm": ["batch"] * 3})
+    assert what_is_there(runs) == "the runs have status: done (2), failed (1); norm: batch (3)."
+    assert what_is_there(pd.DataFrame({"x": [1]})) == "there are no runs."
+    must_have(runs, "norm")
+    with pytest.raises(TstarError, match=r"column 'lr' for a fit, got status, norm\."):
+        must_have(runs, "lr", " for a fit")

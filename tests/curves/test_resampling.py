@@ -31,3 +31,10 @@ def test_one_condition_one_vote_and_the_interval_covers_the_seeds():
     apart = estimate(np.linspace(0, 1, 300), [f"set{i}" for i in range(300)])
     expected = 1.96 * np.linspace(0, 1, 300).std() / np.sqrt(300)
     assert (apart.high - apart.low) / 2 == pytest.approx(expected, rel=0.5)
+
+
+def test_the_same_seed_gives_the_same_interval():
+    values, names = np.linspace(0, 1, 12), [f"set{i}" for i in range(12)]
+    assert estimate(values, names) == estimate(values, names, seed=0)
+    assert estimate(values, names) != estimate(values, names, seed=1)
+    assert estimate(values, names, resamples=50) != estimate(values, names)
