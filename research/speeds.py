@@ -20,7 +20,7 @@ import pandas as pd
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "speeds"
 # What makes a condition; learning rate, weight decay, recipe, T and seed vary inside it.
 CONDITION = ["part", "model", "dataset", "optimizer", "batch_size", "momentum", "num_features", "steps",
-             "train_samples", "label_noise"]  # fmt: skip
+             "train_samples", "label_noise", "augment"]  # fmt: skip
 PLAIN = "plain"
 RECIPES = {
     ("none", "as-is"): "T",
@@ -107,7 +107,7 @@ def points(
 def gains(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per condition, point and recipe: what it gives over plain; T (and at its best lr, decay) by validation.
 
-    Both sides are means over the seeds that every cell of the recipe has.
+    The choice is made over the seeds that every cell of the recipe has; the two chosen are compared over all seeds that both have.
     """
     rows = []
     for key, group in runs.groupby(CONDITION, dropna=False):
@@ -130,29 +130,47 @@ def gains(runs: pd.DataFrame) -> pd.DataFrame:
                 if base is None or chosen is None:
                     continue
                 one = take(mine)[take(mine)["temperature"] == 1]
+                both, shared = means(group, base, chosen)
                 rows.append(
                     {
                         **facts,
                         "point": point,
                         "recipe": recipe,
-                        "plain": base["test"],
+                        "plain": both["test"][0],
                         "plain_lr": base["lr"],
                         "plain_decay": base["weight_decay"],
                         "plain_train": base["train"],
-                        "test": chosen["test"],
+                        "test": both["test"][1],
                         "T": chosen["temperature"],
                         "lr": chosen["lr"],
                         "decay": chosen["weight_decay"],
-                        "gain": chosen["test"] - base["test"],
+                        "gain": both["test"][1] - both["test"][0],
                         "gain_T1": one["test"].max() - base["test"] if len(one) == 1 else math.nan,
-                        "gain_nll": base["nll"] - chosen["nll"],
-                        "gain_ece": base["ece"] - chosen["ece"],
+                        "gain_nll": both["nll"][0] - both["nll"][1],
+                        "gain_ece": both["ece"][0] - both["ece"][1],
                         "tried": len(take(mine)),
                         "plain_tried": len(take(plain)),
-                        "seeds": len(seeds),
+                        "seeds": shared,
                     }
                 )
     return pd.DataFrame(rows)
+
+
+def means(group: pd.DataFrame, *chosen: pd.Series) -> tuple[dict[str, list[float]], int]:
+    """Test accuracy, NLL and ECE of the chosen cells, each the mean over the seeds that all have, and how many these are."""
+    runs = []
+    for cell in chosen:
+        same = group["recipe"] == cell["recipe"]
+        for name in ("lr", "weight_decay", "temperature"):
+            same &= np.isclose(group[name], cell[name])
+        runs.append(group[same].set_index("seed"))
+    seeds = sorted(set.intersection(*(set(part.index) for part in runs)))
+    columns = {"test": "test_accuracy", "nll": "nll", "ece": "ece"}
+    values = {
+        name: [float(part.loc[seeds, column].mean()) for part in runs]
+        for name, column in columns.items()
+    }
+    return values, len(seeds)
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from research import speeds
 
 FACTS = {
     "part": "core", "model": "mlp", "dataset": "digits", "optimizer": "sgd", "batch_size": 64, "momentum": 0.9,
-    "num_features": 64, "steps": 400, "train_samples": 2500, "label_noise": 0.0,
+    "num_features": 64, "steps": 400, "train_samples": 2500, "label_noise": 0.0, "augment": True,
 }  # fmt: skip
 
 
@@ -44,6 +44,17 @@ def test_both_sides_are_means_over_the_same_seeds():
     assert usual.loc["BN, T", "gain"] == pytest.approx(52 - 50)
     assert usual.loc["T", "gain"] == pytest.approx(56 - 55)
     assert usual["seeds"].to_dict() == {"BN, T": 1, "T": 2}
+
+
+def test_the_chosen_are_compared_over_every_seed_that_both_have():
+    runs = [
+        *[run("plain", 0.1, 1, 50, 50 + 10 * s, seed=s) for s in (0, 1)],
+        *[run("BN, T", 0.1, 4, 51, 52 + 2 * s, seed=s) for s in (0, 1)],
+        run("BN, T", 0.1, 8, 40, 60),  # one seed only, which does not keep the second of T = 4 out
+    ]
+    usual = speeds.gains(pd.DataFrame(runs)).iloc[0]
+    assert usual["gain"] == pytest.approx((52 + 54) / 2 - (50 + 60) / 2)
+    assert usual["seeds"] == 2
 
 
 def test_noise_is_the_deviation_between_seeds():
