@@ -203,7 +203,7 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         key = "sgd-below-one/tuned" if tuned else "sgd-below-one"
         yield _say(key, computed=f"{result.computed:.3g}")
     budget = result.coefficients.budget
-    if budget is not None and budget.power is not None and result.limit is not None:
+    if budget is not None and budget.is_law and result.limit is not None:
         sgd = result.training.family == "sgd"
         if sgd and result.training.batch_size is None:
             yield _say("no-batch-size", size=law.BATCH)

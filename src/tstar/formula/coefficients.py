@@ -85,7 +85,7 @@ class Coefficients:
     def variant(self) -> str:
         """Which inputs the set uses, in the paper's words: base, csg, cn or csgcn; or ``"budget"``, ``"speed"``."""
         if self.budget is not None:
-            return "budget" if self.budget.power is None else "speed"
+            return "speed" if self.budget.is_law else "budget"
         return {(False, False): "base", (True, False): "csg", (False, True): "cn"}.get(
             (self.gamma is not None, self.delta is not None), "csgcn"
         )

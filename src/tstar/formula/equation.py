@@ -106,7 +106,7 @@ class Explanation(rendering.Drawn):
         """What the training allows, in words; empty where it is not known."""
         if self.limit is None:
             return ""
-        if self.coefficients.budget is not None and self.coefficients.budget.power is not None:
+        if self.coefficients.budget is not None and self.coefficients.budget.is_law:
             return self._law_text()
         text = f"allows at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
@@ -254,7 +254,7 @@ def _limit(
         return None
     value, expression = law.limit(c.budget, M, K, training)
     value = min(value, sys.float_info.max)  # infinity, of a rate of 1e308, is not JSON
-    return Limit(expression, value, c.budget.power is not None or value < T)
+    return Limit(expression, value, c.budget.is_law or value < T)
 
 
 def _terms(c: Coefficients, inputs: dict[str, float | None]) -> tuple[Term, ...]:

@@ -55,13 +55,18 @@ class Budget:
             positive("maximum of a budget", self.maximum)
         object.__setattr__(self, "fitted", _ranges(self.fitted))
 
+    @property
+    def is_law(self) -> bool:
+        """Whether it gives T itself, rather than a bound on the paper's."""
+        return self.power is not None
+
     def clip(self, T: float) -> float:
         """T within what was tried."""
         return min(max(T, self.minimum), self.maximum)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON types."""
-        names = _NUMBERS if self.power is None else (*_NUMBERS, *_LATER)
+        names = (*_NUMBERS, *_LATER) if self.is_law else _NUMBERS
         numbers = {name: getattr(self, name) for name in names}
         return {**numbers, "fitted": {name: list(ends) for name, ends in self.fitted.items()}}
 
@@ -120,4 +125,4 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
 
 def within(b: Budget, limit: float, T: float) -> float:
     """The law's T, or the lower of T* and a bound; but nothing that was not tried."""
-    return b.clip(limit) if b.power is not None else max(min(T, limit), min(T, b.minimum))
+    return b.clip(limit) if b.is_law else max(min(T, limit), min(T, b.minimum))
