@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from research.synthetic import planted_runs, powers_of_two
-from tests.fitting.planted import WIDTHS
+from tests.fitting.planted import WIDTHS, tent
+from tstar import TstarError
 from tstar.curves import grids, lines
 from tstar.fitting import bootstrap, fit
 from tstar.fitting.model import BOUNDS, problem
@@ -113,3 +114,54 @@ def test_a_draw_that_cannot_tell_the_coefficients_apart_is_drawn_again():
     rng = np.random.default_rng(0)
     for _ in range(50):
         assert (bootstrap._weights(task, rng) == 0.5).all()
+
+
+def test_too_few_conditions_for_the_coefficients_are_said():
+    """One condition cannot tell α from β, however often it is drawn."""
+    with pytest.raises(TstarError, match="needs more conditions than 1 to tell 2 coefficients"):
+        bootstrap._weights(tent(), np.random.default_rng(0))
+
+
+def test_an_interval_spans_its_refits_and_stays_in_the_box(found, task):
+    bounds = np.array([BOUNDS[name] for name in task.names])
+    theta = np.array(restarted(task, BOUNDS, 0, 1)[0].theta)
+    options = dict(replicates=6, seed=4, level=0.8)
+    made = bootstrap.intervals(found, "val", task, theta, bounds, **options)
+    assert [i.over for i in made] == ["seeds", "conditions"]
+    for interval in made:
+        refits = np.array(interval.replicates)
+        assert refits.shape == (6, 4)
+        assert ((refits >= bounds[:, 0]) & (refits <= bounds[:, 1])).all()
+        assert interval.level == 0.8
+        for i, name in enumerate(task.names):
+            low, high = interval.ranges[name]
+            ends = np.quantile(refits[:, i], [0.1, 0.9])  # the middle 80 %
+            assert low <= min(ends[0], theta[i]) + 1e-12
+            assert high >= max(ends[1], theta[i]) - 1e-12
+    assert made == bootstrap.intervals(found, "val", task, theta, bounds, **options)
+    other = bootstrap.intervals(found, "val", task, theta, bounds, **(options | {"seed": 5}))
+    assert made[1].replicates != other[1].replicates
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"replicates": 1}, "at least 2 replicates, got 1"),
+        ({"level": 0.0}, "level"),
+        ({"level": 1.5}, "level"),
+    ],
+)
+def test_bad_options_of_an_interval(found, task, options, message):
+    bounds = np.array([BOUNDS[name] for name in task.names])
+    given = {"replicates": 2, "seed": 0} | options
+    with pytest.raises(TstarError, match=message):
+        bootstrap.intervals(found, "val", task, np.zeros(4), bounds, **given)
+
+
+def test_the_loss_of_a_replicate_is_minus_its_mean_accuracy():
+    """T = 11 and 13: 0.9 and 0.82, with the condition's whole weight."""
+    task = tent()
+    stack = bootstrap._stack([task.curves] * 2)
+    candidates = np.array([[[2.0, 3.0], [2.0, 5.0]]] * 2)
+    got = bootstrap._loss(task, stack, np.array([[1.0], [0.5]]), candidates)
+    np.testing.assert_allclose(got, [[-0.9, -0.82], [-0.45, -0.41]])

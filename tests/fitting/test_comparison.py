@@ -6,11 +6,13 @@ import pytest
 
 from research.synthetic import PAPER_TASKS, planted_runs
 from tests.fitting.planted import GRID
+from tstar import TstarError
 from tstar.fitting import (
     alternatives,
     coefficient_table,
     correction_table,
     cross_validate,
+    fit,
 )
 
 
@@ -56,3 +58,43 @@ def test_a_planted_power_law_is_found_by_the_power_law():
     rows["val_accuracy"] = 0.9 - 0.04 * np.log(rows["temperature"] / peak) ** 2
     table = alternatives(rows, "csg", restarts=1).set_index("fit")["regret_in_lnT"]
     assert table["power law, linear in ln T"] < table["sum, linear in ln T"]
+
+
+def test_data_sets_of_one_condition_stand_by_their_csg(few):
+    """Each has a width of its own; names in another order than the csg, one csg unknown."""
+    names = {"task0": "z", "task1": "y", "task2": "x", "task3": "w"}
+    widths = {"task0": (64,), "task1": (1024,), "task2": (64,), "task3": (1024,)}
+    rows = few[[m in widths[d] for d, m in zip(few["dataset"], few["num_features"], strict=True)]]
+    rows = rows.assign(dataset=rows["dataset"].map(names))
+    rows.loc[rows["dataset"] == "z", "csg"] = np.nan
+    table = correction_table(rows, restarts=1)
+    assert [*table.columns] == ["correction", "optimization", "y", "x", "w", "z", "avg"]
+    base = table[table["correction"] == "base"]
+    assert base[["y", "x", "w", "z"]].notna().all(axis=None)
+    assert (base["avg"] <= 90.0 + 1e-6).all()  # no curve is higher than 0.9
+    assert (base["avg"] > 85.0).all()
+    assert table[table["correction"] == "csg"]["avg"].isna().all()  # z has no csg
+    notes = table.attrs["notes"]
+    assert [n.partition(":")[0] for n in notes][:2] == ["csg (CO)", "cn (CO)"]
+
+
+def test_where_nothing_can_be_fitted_the_reasons_are_given(few):
+    one = few[few["num_features"] == 64]
+    for table in (correction_table, coefficient_table):
+        with pytest.raises(TstarError, match=r"No correction could be fitted:\nbase.*told apart"):
+            table(one, restarts=1)
+
+
+def test_the_coefficient_table_is_the_global_fit(few):
+    table = coefficient_table(few, restarts=1).set_index("variant")
+    assert [*table.columns] == ["alpha", "beta", "gamma", "delta", "regret"]
+    assert table["delta"].notna().tolist() == [False, False, True, True]
+    direct = fit(few, "csg", restarts=1, bootstrap=0)
+    assert table.loc["csg", ["alpha", "beta", "gamma"]].tolist() == pytest.approx(
+        [*direct.values.values()]
+    )
+    assert table.loc["csg", "regret"] == pytest.approx(direct.regret)
+    corrected = correction_table(few, restarts=1).set_index(["optimization", "correction"])
+    best = 100 * few.groupby(["dataset", "num_features"])["val_accuracy"].max().mean()
+    lost = 100 * table.loc["csg", "regret"]
+    assert corrected.loc[("GO", "csg"), "avg"] == pytest.approx(best - lost)

@@ -1,16 +1,19 @@
 """Fits for each environment, and with one data set left out."""
 
+import math
+
 import pandas as pd
 import pytest
 
 from research.synthetic import planted_runs, powers_of_two
-from tests.fitting.planted import THREE
+from tests.fitting.planted import THREE, curve
 from tstar import Coefficients, TstarError
 from tstar.fitting import (
     cross_validate,
     fit,
     per_environment,
 )
+from tstar.fitting.environments import How, folds, judge, refit
 
 
 def test_the_left_out_data_set_is_never_used(runs):
@@ -47,6 +50,8 @@ def test_per_environment_recovers_each_environment():
             parts.append(made.assign(norm=norm, model=model))
     table = per_environment(pd.concat(parts), restarts=1)
     assert table["model"].tolist() == ["a", "b", "Avg.", "S.D."]
+    assert table["dataset"].tolist() == ["task0", "task0", "", ""]
+    assert [*table.columns[:2]] == ["dataset", "model"]
     assert table["alpha_bn"].tolist() == pytest.approx([0.5, 0.5, 0.5, 0.0], abs=0.02)
     assert table["beta_bn"].tolist() == pytest.approx([2.0, 2.0, 2.0, 0.0], abs=0.3)
     assert table["alpha"].tolist() == pytest.approx([1.5, 1.5, 1.5, 0.0], abs=0.05)
@@ -87,3 +92,35 @@ def test_an_environment_with_one_width_is_named(small):
     assert any("task0 · planted (norm=batch)" in note for note in table.attrs["notes"])
     with pytest.raises(TstarError, match="No environment could be fitted"):
         per_environment(small.query("num_features == 64"), skip=True)
+
+
+def test_coefficients_are_judged_on_conditions_by_hand():
+    """T = 6 and 11 on a tent in T that is 0.9 at 11 and falls by 0.04 for each 1."""
+    held = [
+        curve([0.5, 0.9, 0.5], num_features=16, dataset="a"),
+        curve([0.5, 0.9, 0.5], num_features=81, dataset="a"),
+    ]
+    found = judge(held, "base", (1.0, 2.0), How(interpolation="T"))
+    assert found == pytest.approx({"accuracy": 0.8, "regret": 0.1, "temperature": 8.5})
+    theta, regret, accuracy = refit(held, "base", How(interpolation="T", restarts=1))
+    assert (regret, accuracy) == pytest.approx((0.0, 0.9), abs=1e-6)
+    assert len(theta) == 2
+    power, *_ = refit(held, "base", How(interpolation="T", restarts=1, form="power"))
+    assert pytest.approx(16 ** power[0] * 2.718281828 ** power[1], rel=1e-3) == 11
+
+
+def test_a_fact_that_a_data_set_s_conditions_do_not_share_is_missing(small):
+    small.loc[(small["dataset"] == "task1") & (small["num_features"] == 64), "csg"] = 5.0
+    table = cross_validate(small, "base", restarts=1).set_index("dataset")
+    assert pd.isna(table.loc["task1", "csg"])
+    assert table.loc["task0", "csg"] == 1.53
+    assert table["conditions"].tolist() == [2] * 6
+    how = How(restarts=1)
+    parts = {held[0].facts["dataset"]: held for held, _ in folds(how.usable(small)[0], "base", how)}
+    assert [*parts] == [f"task{i}" for i in range(6)]
+    assert all(len({c.facts["dataset"] for c in held}) == 1 for held in parts.values())
+
+
+def test_other_norms_are_no_environment(small):
+    with pytest.raises(TstarError, match="No runs with norm 'none' or 'batch' found in 12 curves"):
+        per_environment(small.assign(norm="layer"))

@@ -6,10 +6,12 @@ import pytest
 
 import tstar
 from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
-from tests.fitting.planted import ONCE, QUICK, WIDTHS
+from tests.fitting.planted import ONCE, QUICK, WIDTHS, curve
 from tstar import Coefficients, TstarError
 from tstar.curves import grids, lines
 from tstar.fitting import fit
+from tstar.fitting.fitter import condition_table, usable_curves
+from tstar.fitting.model import problem
 from tstar.formula.coefficients import get
 
 FINE = powers_of_two(16, largest=64.0)
@@ -140,3 +142,70 @@ def test_all_runs_diverged(small):
 def test_bad_options(small, options, message):
     with pytest.raises(TstarError, match=message):
         fit(small, **(ONCE | options))
+
+
+def test_what_can_carry_a_curve():
+    good = curve([0.1, 0.2, 0.1], dataset="good")
+    short = curve([0.1, 0.2], grid=(1.0, 2.0), diverged=2, dataset="short")
+    dead = curve([0.1, 0.1, 0.1], diverged=3, dataset="dead")
+    assert usable_curves([good], skip=False) == ((good,), ())
+    kept, left_out = usable_curves([short, good, dead], skip=True)
+    assert kept == (good,)
+    assert left_out == (
+        "dataset=short (fewer than 3 temperatures)",
+        "dataset=dead (all runs diverged)",
+    )
+    with pytest.raises(
+        TstarError, match=r"fewer in 1 of 3:\n.*short\nAll runs diverged in 1 of 3.*:\n.*dead\nAdd"
+    ):
+        usable_curves([short, good, dead], skip=False)
+    with pytest.raises(TstarError, match="None of the 2 conditions can be used"):
+        usable_curves([short, dead], skip=True)
+
+
+def test_one_row_per_condition_by_hand():
+    """T = α·sqrt(M) + β is 6 and 16 on curves in T whose accuracy is 0.9 at 11."""
+    made = [
+        curve([0.5, 0.9, 0.7], num_features=16, dataset="a"),
+        curve([0.9, 0.7, 0.6], num_features=196, dataset="b", diverged=1),
+    ]
+    task = problem(made, lines(made, "val", interpolation="T"), "base")
+    table = condition_table(made, task, np.array([1.0, 2.0]), "val", "mean")
+    assert table["dataset"].tolist() == ["a", "b"]
+    assert table["temperature"].tolist() == pytest.approx([6.0, 16.0])
+    assert table["accuracy"].tolist() == pytest.approx([0.7, 0.65])
+    assert table["best_temperature"].tolist() == [11.0, 1.0]
+    assert table["best_accuracy"].tolist() == pytest.approx([0.9, 0.9])
+    assert table["regret"].tolist() == pytest.approx([0.2, 0.25])
+    assert table["regret_T1"].tolist() == pytest.approx([0.4, 0.0])
+    assert table["bracketed"].tolist() == [True, False]
+    assert table[["temperatures", "runs", "diverged"]].to_numpy().tolist() == [[3, 3, 0], [3, 3, 1]]
+
+
+def test_a_careful_reader_is_told():
+    runs = planted_runs("base", grid=[2, 4, 8], widths=(64, 128, 256), tasks=PAPER_TASKS[:1])
+    result = fit(runs, "base", bounds={"alpha": (0.0, 0.1), "beta": (0, 1.5)}, **ONCE)
+    text = "\n".join(result.flags)
+    assert "the fitted T lies outside the grid" in text
+    assert "sits on the bound of the search, [0, 0.1]" in text
+    assert "3 conditions are few for 2 coefficients" in text
+    assert "did not converge" not in text
+    many = fit(planted_runs("base", widths=(64, 128)), "base", **ONCE)
+    assert not any("few for" in flag for flag in many.flags)  # 12 conditions
+
+
+def test_the_baseline_has_the_norm_s_name_and_the_set_its_own():
+    runs = planted_runs("base", widths=(64, 256), tasks=PAPER_TASKS[:2])
+    batch = fit(runs, "base", **ONCE)
+    assert [*batch.baselines] == ["BN, T = 1", "the paper's base"]
+    assert batch.coefficients.name == "fitted-base"
+    assert batch.intervals == ()
+    assert batch.accuracy == pytest.approx(batch.conditions["accuracy"].mean())
+    plain = fit(runs.assign(norm="none"), "base", norm="none", name="mine", **ONCE)
+    assert [*plain.baselines] == ["T = 1", "the paper's base"]
+    assert plain.coefficients.name == "mine"
+    assert plain.coefficients.provenance.training["norm"] == "none"
+    assert plain.values == batch.values
+    note = plain.coefficients.provenance.fitted.note
+    assert note == "data sets: task0, task1; models: planted"
+    assert (batch.runs, batch.diverged) == (len(runs), 0)
