@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from research import pages_atlas2
+from research import pages_atlas2, pages_speeds
 from research.markdown import table as table_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -183,42 +183,6 @@ def coverage() -> str:
     )
 
 
-def speeds() -> str:
-    """What each recipe gives over plain in the core of the speeds, at four points."""
-    table = pd.read_csv(ROOT / "results/speeds/summary.csv")
-    table = table[table["part"] == "core"]
-    lines = []
-    for point, part in table.groupby("point", sort=False):
-        for _, row in part.iterrows():
-            gain = f"{row['gain']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
-            lines.append([f"{point}: {row['recipe']}", f"{row['conditions']}", gain, f"{row['worst']:+.1f}", f"{row['best']:+.1f}"])  # fmt: skip
-    return table_of(["recipe, T by validation", "conditions", "points over plain (95 %)", "worst", "best"], lines)  # fmt: skip
-
-
-def forgiving() -> str:
-    """What a learning rate that is off costs each recipe, mean over conditions."""
-    table = pd.read_csv(ROOT / "results/speeds/sensitivity.csv")
-    table = table[(table["part"] == "core") & table["off"].isin((0.32, 3.16, 10.0))]
-    cells = table.pivot_table(
-        index=["recipe", "T"], columns="off", values="loss", aggfunc=["mean", "size"]
-    )
-    lines = []
-    for (recipe, T), row in cells.iterrows():
-        name = (
-            recipe
-            if recipe == "plain"
-            else f"{recipe} = {T:g}".replace("T, matched =", "matched, T =")
-        )
-        shown = [
-            "–"
-            if pd.isna(row["mean"].get(off))
-            else f"{row['mean'][off]:.1f} (n = {row['size'][off]:.0f})"
-            for off in (0.32, 3.16, 10.0)
-        ]
-        lines.append([name, *shown])
-    return table_of(["points lost", "rate ÷ 3.2", "rate × 3.2", "rate × 10"], lines)
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "core": lambda: rules("core"),
     "all": lambda: rules("all"),
@@ -230,9 +194,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "report-speed": report_speed,
     "coverage": coverage,
     "gain": gain,
-    "speeds": speeds,
-    "forgiving": forgiving,
     **pages_atlas2.TABLES,
+    **pages_speeds.TABLES,
 }
 
 

@@ -29,6 +29,7 @@ RECIPES = {
     ("batch", "matched"): "BN, T, matched",
     ("batch", "times-t"): "BN, T, ×T",
 }
+WALKS = ("BN, T", "BN, T, matched")
 USUAL = {"sgd": (0.1, 5e-4), "adamw": (1e-3, 0.01)}
 
 
@@ -253,6 +254,23 @@ def best_temperature(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def walk(runs: pd.DataFrame) -> pd.DataFrame:
+    """How far each T lies below the best T at the same rate and decay, and the head's walk lr·steps·M/(T²·K) there."""
+    rows = []
+    tempered = runs[runs["recipe"].isin(WALKS)]
+    by = [*CONDITION, "num_classes", "recipe", "lr", "weight_decay"]
+    for key, own in tempered.groupby(by, dropna=False):
+        facts = dict(zip(by, key, strict=True))
+        grid = cells(own[own["seed"].isin(common_seeds(own))])
+        if len(grid) < 3:
+            continue
+        for _, cell in grid.iterrows():
+            T, spent = cell["temperature"], facts["lr"] * facts["steps"]
+            far = spent * facts["num_features"] / (T**2 * facts["num_classes"])
+            rows.append({**facts, "T": T, "walk": far, "lost": grid["test"].max() - cell["test"]})
+    return pd.DataFrame(rows)
+
+
 def main() -> None:
     runs = load()
     table = cells(runs)
@@ -263,6 +281,7 @@ def main() -> None:
         "summary": summary(found),
         "sensitivity": sensitivity(runs),
         "best_temperature": best_temperature(runs),
+        "walk": walk(runs),
     }.items():
         content.round(4).to_csv(FOLDER / f"{name}.csv", index=False)
     facts = {"runs": len(runs), "noise": noise(runs), "hours": runs["seconds"].sum() / 3600}

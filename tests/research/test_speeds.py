@@ -69,6 +69,14 @@ def test_sensitivity_is_the_loss_beside_the_best_rate():
     assert found.to_dict() == {0.32: 10.0, 3.16: 3.0, 10.0: 30.0}
 
 
+def test_the_walk_of_a_temperature_and_what_it_costs():
+    tests = {1: 50.0, 4: 52.0, 16: 45.0}
+    runs = [run("BN, T", 0.1, T, test, test, num_classes=10) for T, test in tests.items()]
+    found = speeds.walk(pd.DataFrame(runs)).set_index("T")
+    assert found["lost"].to_dict() == {1: 2.0, 4: 0.0, 16: 7.0}
+    assert found.loc[4, "walk"] == pytest.approx(0.1 * 400 * 64 / (4**2 * 10))
+
+
 def test_intervals_hold_their_mean_and_need_two():
     low, high = speeds.interval(pd.Series([1.0, 2.0, 3.0]))
     # Student's t with two degrees of freedom: 4.303·1/sqrt(3).
