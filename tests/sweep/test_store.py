@@ -266,3 +266,131 @@ def test_a_given_csg_is_never_taken_for_a_measured_one(path, specs):
             store.claim(spec)
             store.finish(spec.key, "done", {"csg": csg})
         assert store.known_csg("x") == 3.0
+
+
+def test_a_store_does_not_take_its_own_run_twice(path, specs):
+    with Store(path, create=True, lease=0.0) as store:
+        assert store.claim(specs[0])
+        assert not store.claim(specs[0])  # whatever the lease
+        assert store.alive(store.get(specs[0].key))
+        assert store.get(specs[0].key)["attempts"] == 1
+
+
+def test_a_transaction_that_breaks_leaves_nothing_behind(path, specs):
+    def keys():
+        yield specs[0].key
+        raise KeyError("broken")
+
+    with Store(path, create=True) as store, Store(path) as other:
+        store.claim(specs[0], study=("first", "a"))
+        with pytest.raises(KeyError):
+            store.join(keys(), ("second", "b"))
+        assert json.loads(store.get(specs[0].key)["studies"]) == {"first": "a"}
+        assert other.claim(specs[1])  # the file is not locked
+        store.join([specs[0].key], ("second", "b"))
+        assert json.loads(other.get(specs[0].key)["studies"]) == {"first": "a", "second": "b"}
+
+
+def test_a_study_joins_runs_that_no_study_asked_for(path, specs):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        assert store.get(specs[0].key)["studies"] is None
+        store.join([specs[0].key], ("later", "x"))
+        assert json.loads(store.get(specs[0].key)["studies"]) == {"later": "x"}
+        store.claim(specs[1], study=("first", "a"))
+        store.finish(specs[1].key, "failed", {})
+        store.claim(specs[1])  # tried again, for no study
+        assert json.loads(store.get(specs[1].key)["studies"]) == {"first": "a"}
+
+
+def test_the_status_of_the_runs_that_are_asked_for(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        finish(store, specs[1], status="diverged")
+        store.claim(specs[2])
+        keys = [spec.key for spec in specs]
+        assert store.status([*keys[1:4], "unknown"]) == {keys[1]: "diverged", keys[2]: "running"}
+        assert store.status([]) == {}
+        assert store.get("unknown") is None
+
+
+def test_rows_may_be_chosen_and_forgotten(path, specs):
+    with Store(path, create=True) as store:
+        for spec in specs[:3]:
+            finish(store, spec)
+        store.claim(specs[3])
+        assert [row["key"] for row in store.rows()] == [spec.key for spec in specs[:4]]
+        assert [row["key"] for row in store.rows({"status": "running"})] == [specs[3].key]
+        assert [*store.rows({"status": "done", "error": "x"})] == []
+        store.forget(specs[1].key)
+        assert {row["key"] for row in store.rows()} == {specs[i].key for i in (0, 2, 3)}
+        assert store.claim(specs[1])
+
+
+def test_a_row_is_put_in_place_of_its_like(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0], accuracy=0.5)
+        row = store.get(specs[0].key)
+        store.insert(row | {"val_accuracy": 0.75, "no column": 1})
+        assert store.get(specs[0].key) == row | {"val_accuracy": 0.75}
+        assert len([*store.rows()]) == 1
+
+
+def test_a_claim_describes_its_run_and_its_holder(path, specs):
+    with Store(path, create=True) as store:
+        before = time.time()
+        store.claim(specs[0])
+        row = store.get(specs[0].key)
+    assert json.loads(row["spec"]) == json.loads(json.dumps(specs[0].to_dict()))
+    assert (row["status"], row["attempts"], row["pid"]) == ("running", 1, os.getpid())
+    assert (row["host"], row["claim"]) == (store.host, store.claim_token)
+    assert before <= row["started"] == row["heartbeat"] <= time.time()
+    assert (row["dataset"], row["num_features"]) == (specs[0].dataset, specs[0].num_features)
+
+
+def test_a_cell_of_another_kind_is_named(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute("UPDATE runs SET val_accuracy = 'high'")
+        for ask in (lambda: store.get(specs[0].key), lambda: [*store.rows()]):
+            with pytest.raises(
+                TstarError, match=f"run {specs[0].key[:24]} has 'high' as its val_acc"
+            ):
+                ask()
+
+
+def test_files_of_a_run_lie_beside_the_store(path):
+    with Store(path, create=True) as store:
+        assert store.weights_path("k") == path.parent / f"{path.name}.weights" / "k.pt"
+        assert store.checkpoint_path("k") == path.parent / f"{path.name}.checkpoints" / "k.pt"
+
+
+def test_a_replaced_store_is_noticed(path, specs, tmp_path):
+    with Store(path, create=True) as store:
+        store.claim(specs[0])
+        store.check_file()  # it is still there
+        with Store(tmp_path / "new.db", create=True):
+            pass
+        (tmp_path / "new.db").replace(path)
+        for ask in (store.check_file, store.beat):
+            with pytest.raises(TstarError, match="deleted or replaced while it was in use"):
+                ask()
+
+
+def test_of_a_fault_without_advice_nothing_is_promised(path):
+    store = Store(path, create=True)
+    said = "could not be used: odd; check the path and the disk"
+    with pytest.raises(TstarError, match=said), store._explained():
+        raise sqlite3.OperationalError("odd")
+    store.close()
+    with pytest.raises(TstarError, match="Cannot operate on a closed database"):
+        store.get("k")
+
+
+def test_no_csg_is_known_of_data_that_nobody_measured(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        assert store.known_csg("x") is None
+        store._db.execute("UPDATE runs SET csg = 2.5, data_checksum = 'x'")
+        assert store.known_csg("x") == 2.5
+        assert store.known_csg("y") is None
