@@ -128,3 +128,13 @@ def test_a_wrapper_is_opened(name):
     wrapper.module = model
     assert unwrap(wrapper) is model
     assert unwrap(torch.compile(model)) is model
+
+
+def test_the_heads_of_a_tempered_model_are_the_layers_inside():
+    model = tstar.temper(small_convnet(), 2.0)
+    head = tstar.find_head(model)
+    assert (head.path, head.layer, head.num_features) == ("6.layer", model[6].layer, 8)
+    alone = TemperedHead(nn.Linear(6, 4), 2.0)
+    assert tstar.find_head(alone).path == "layer"
+    assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
+    assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")

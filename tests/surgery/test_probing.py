@@ -11,6 +11,7 @@ from torch import nn
 import tstar
 from tests.surgery.networks import Wordy, small_convnet
 from tstar import TstarError
+from tstar.surgery.probing import in_mode
 
 
 def test_examples_may_be_tuples_and_dicts():
@@ -79,3 +80,56 @@ def test_a_bad_example_input():
         tstar.find_head(small_convnet(), torch.randn(2, 3, 16, 16, device="meta"))
     with pytest.raises(TstarError, match="must be on the model's device"):
         tstar.find_head(small_convnet().to("meta"), torch.randn(2, 3, 16, 16))
+
+
+class Returns(nn.Module):
+    """A linear layer whose output is returned in some way."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.fc, self.wrap = nn.Linear(6, 4), wrap
+
+    def forward(self, x):
+        return self.wrap(self.fc(x))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda z: {"scores": z},  # one tensor needs no name
+        lambda z: {"loss": z.sum(), "scores": z},  # a loss has no axis
+        lambda z: {"logits": z, "hidden": z.detach()},
+        lambda z: (z.sum(), [z]),
+    ],
+)
+def test_logits_are_found_in_what_a_model_returns(wrap):
+    assert tstar.find_head(Returns(wrap), torch.randn(2, 6)).path == "fc"
+
+
+def test_values_without_a_name_are_refused():
+    with pytest.raises(TstarError, match=r"must call one of them 'logits', got \['a', 'b'\]"):
+        tstar.find_head(Returns(lambda z: {"a": z, "b": 2 * z}), torch.randn(2, 6))
+    with pytest.raises(TstarError, match="must return logits, got str"):
+        tstar.find_head(Returns(lambda z: "nothing"), torch.randn(2, 6))
+
+
+def test_modules_that_keep_something_in_eval_mode_are_told_that_it_is_over():
+    """LeViT's attention caches its biases in eval mode and drops them when it trains."""
+
+    class Caching(nn.Linear):
+        cached = False
+
+        def train(self, mode=True):
+            self.cached = not mode
+            return super().train(mode)
+
+    model = nn.Sequential(Caching(6, 4), nn.Dropout())
+    model.train()
+    model[1].eval()
+    with in_mode(model):
+        assert model[0].cached
+        assert not model.training
+    assert not model[0].cached
+    assert [m.training for m in model.modules()] == [True, True, False]
+    with in_mode(model, training=True):
+        assert all(m.training for m in model.modules())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import tstar
 from tstar.errors import TstarError, TstarWarning
-from tstar.surgery.reparametrization import factors, param_groups
+from tstar.surgery.reparametrization import Factors, backbone_factors, factors, param_groups
 
 T = 6.25
 STEPS = 100
@@ -272,3 +272,19 @@ def test_an_activation_in_place_after_the_norm_is_seen() -> None:
     layers = (nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True), nn.Linear(8, 3))
     with pytest.warns(TstarWarning, match="presupposes a batch norm"):
         param_groups(nn.Sequential(*layers), T, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "head", "backbone"),
+    [
+        ("sgd", (1 / 4, 1 / 16, 16, 1), (1, 4, 1 / 4, 1)),
+        ("adamw", (1 / 4, 1 / 4, 4, 4), (1, 1, 1, 1 / 4)),
+        ("adam", (1 / 4, 1 / 4, 16, 4), (1, 1, 1 / 4, 1 / 4)),
+    ],
+)
+def test_the_table_of_factors(optimizer: str, head: Any, backbone: Any) -> None:
+    """Init, rate, decay and ε at T = 4, and at a backbone that is heard four times as loud."""
+    assert factors(4.0, optimizer) == Factors(*head)
+    assert backbone_factors(4.0, optimizer) == Factors(*backbone)
+    with pytest.raises(TstarError, match="optimizer 'lion'"):
+        factors(4.0, "lion")

@@ -236,3 +236,18 @@ def test_a_large_model_is_not_run_to_see_that_its_head_is_called(parameters, run
     model[0].register_forward_hook(lambda *_: calls.append(1))
     tstar.temper(model, 2.0, head="2", inplace=True)
     assert len(calls) == runs
+
+
+def test_the_advice_s_optimizer_counts_only_where_it_trains_this_model():
+    model, other = network(), network()
+    own = torch.optim.SGD(model.parameters(), lr=0.1)
+    tempered = tstar.temper(model, Advice(optimizer=own))
+    assert tempered is model  # in place, since the optimizer holds its parameters
+    assert sum(len(group["params"]) for group in own.param_groups) == 6
+    elsewhere = torch.optim.SGD(other.parameters(), lr=0.1)
+    plain = network()
+    assert tstar.temper(plain, Advice(optimizer=elsewhere)) is not plain
+    with pytest.raises(TstarError, match="must hold the parameters of the model's output layer"):
+        tstar.temper(plain, Advice(optimizer=own), optimizer=elsewhere)
+    with pytest.raises(TstarError, match="a copy would not be trained"):
+        tstar.temper(other, 3.0, optimizer=elsewhere, inplace=False)
