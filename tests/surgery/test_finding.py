@@ -7,7 +7,14 @@ from torch import nn
 import tstar
 from tests.surgery.networks import Wordy, small_convnet
 from tstar import TemperedHead, TstarError
-from tstar.surgery.finding import unwrap
+from tstar.surgery.finding import (
+    check_head,
+    resolve_head,
+    resolve_heads,
+    tempered_heads,
+    unwrap,
+    working_heads,
+)
 
 
 class Cosine(nn.Linear):
@@ -138,3 +145,84 @@ def test_the_heads_of_a_tempered_model_are_the_layers_inside():
     assert tstar.find_head(alone).path == "layer"
     assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
     assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")
+
+
+class Twins(nn.Module):
+    """Two heads whose mean is the output."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 4), nn.Linear(6, 4)
+
+    def forward(self, x):
+        return (self.one(x) + self.two(x)) / 2
+
+
+def test_two_heads_are_named():
+    model = Twins()
+    with pytest.raises(
+        TstarError, match=r"Found 2 output layers \('one', 'two'\); pass head='one'"
+    ):
+        tstar.find_head(model)
+    assert [h.path for h in resolve_heads(model, "all", None)] == ["one", "two"]
+    assert [h.path for h in resolve_heads(model, ["two"], None)] == ["two"]
+    assert resolve_heads(model, "two", None)[0].layer is model.two
+    record = resolve_head(model, "one")
+    assert resolve_head(model, record) == record
+    assert resolve_head(torch.compile(model), "one").layer is model.one
+    with pytest.raises(TstarError, match=r"must be a torch\.nn\.Module, got int"):
+        unwrap(3)
+
+
+def test_heads_that_run_and_heads_that_are_kept_aside():
+    """PEFT keeps the original of each layer that it trains."""
+    model = nn.Module()
+    model.original_module, model.trained = (TemperedHead(nn.Linear(6, 4), 2.0) for _ in range(2))
+    assert [*tempered_heads(model)] == ["original_module", "trained"]
+    assert [*working_heads(model)] == ["trained"]
+
+
+def test_a_head_inside_an_adapter_is_refused():
+    model = nn.Sequential(nn.Linear(6, 8), nn.Module())
+    model[1].base_layer = nn.Linear(8, 4)
+    head = resolve_head(model, "1.base_layer")
+    with pytest.raises(
+        TstarError, match=r"got one with an adapter \('1\.base_layer' is part of it"
+    ):
+        check_head(model, head)
+    check_head(model, resolve_head(model, "0"))
+
+
+def test_a_model_that_never_runs_says_why():
+    class Never(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 4)
+
+        def forward(self, x):
+            if x.sum() > 0:  # cannot be traced
+                raise ValueError("never")
+            raise ValueError("ever")
+
+    with pytest.raises(TstarError, match="could not be found without an input; pass example_input"):
+        tstar.find_head(Never())
+    with pytest.raises(TstarError, match="must run on example_input, but it raised ValueError: "):
+        tstar.find_head(Never(), torch.ones(2, 6))
+
+
+def test_a_layer_of_one_s_own_is_compared_with_w_h_plus_b():
+    """Also behind an example, and whatever is done to the logits is remembered."""
+    model = nn.Sequential(nn.Linear(6, 8), Cosine(8, 4))
+    for example in (None, torch.randn(2, 6)):
+        with pytest.raises(TstarError, match="'1' computes something else"):
+            tstar.find_head(model, example)
+    end = nn.Sequential(nn.Linear(6, 4), nn.Sigmoid())
+    assert "sigmoid" in tstar.find_head(end).passed
+    assert "sigmoid" in tstar.find_head(end, torch.randn(2, 6)).passed
+
+
+def test_an_example_of_several_parts_must_be_on_the_device():
+    model = nn.Linear(6, 4)
+    for example in ((torch.ones(2, 6, device="meta"),), {"input": torch.ones(2, 6, device="meta")}):
+        with pytest.raises(TstarError, match=r"model's device \(cpu\), got meta"):
+            tstar.find_head(model, example)

@@ -291,3 +291,72 @@ def test_a_synchronized_norm_sees_every_row_whatever_this_process_has():
     head.norm = Counted(4)
     head.train()(one)
     assert head.norm.rows == 1
+
+
+def test_a_mask_keeps_positions_out_of_the_statistics():
+    head = TemperedHead(nn.Linear(5, 3), 2.0).double().train()
+    twin = copy.deepcopy(head)
+    h = seeded((4, 6, 5), dtype=torch.float64)
+    kept = torch.ones(4, 6)
+    kept[:, 4:] = 0
+    head.mask = kept
+    logits = head(h)
+    rows = twin(h[:, :4].reshape(-1, 5))
+    torch.testing.assert_close(logits[:, :4].reshape(-1, 3), rows)
+    torch.testing.assert_close(head.norm.running_mean, twin.norm.running_mean)
+    torch.testing.assert_close(logits[0, 5], head.layer.bias / 2)
+    head.eval()  # every position alone: the mask does nothing
+    torch.testing.assert_close(head(h), twin.eval()(h))
+    head.train().mask = torch.ones(4, 5)
+    with pytest.raises(TstarError, match=r"got \(4, 5\) for \(4, 6, 5\)"):
+        head(h)
+
+
+def test_the_backbone_s_gradient_is_multiplied_by_c_times_t():
+    h = seeded((8, 5), dtype=torch.float64).requires_grad_()
+    plain = TemperedHead(nn.Linear(5, 3), 4.0, None).double()
+    heard = TemperedHead(plain.layer, 4.0, None, backbone=0.5).double()
+    assert torch.equal(plain(h), heard(h))
+    gradients = [torch.autograd.grad(head(h).square().sum(), h)[0] for head in (plain, heard)]
+    torch.testing.assert_close(gradients[1], 2 * gradients[0])
+    heard.eval()  # in training alone
+    torch.testing.assert_close(torch.autograd.grad(heard(h).square().sum(), h)[0], gradients[0])
+    assert "backbone=0.5 (gradient into the backbone × 2)" in repr(heard)
+
+
+def test_a_checkpoint_brings_its_backbone_and_one_without_leaves_it():
+    with_c = TemperedHead(nn.Linear(3, 2), 2.0, backbone=0.5)
+    without = TemperedHead(nn.Linear(3, 2), 2.0)
+    state = without.state_dict()
+    without.load_state_dict(with_c.state_dict())
+    assert without.backbone.item() == 0.5
+    other = TemperedHead(nn.Linear(3, 2), 2.0, backbone=0.25)
+    other.load_state_dict(state)
+    assert other.backbone.item() == 0.25
+
+
+def test_a_head_that_trained_on_single_samples_says_so_once():
+    head = TemperedHead(nn.Linear(3, 2), 2.0).train()
+    head.eval()  # nothing was trained: no warning
+    head.train().stepped = True
+    with pytest.warns(TstarWarning, match="the norm before it has seen no batch"):
+        head.eval()
+    head.train()
+    head.eval()
+    head.train()(seeded((8, 3)))
+    head.stepped = True
+    head.eval()
+
+
+def test_a_schedule_s_checkpoint_is_no_surprise():
+    hot, cold = TemperedHead(nn.Linear(3, 2), 7.0), TemperedHead(nn.Linear(3, 2), 1.0)
+    cold.scheduled = True
+    cold.load_state_dict(hot.state_dict())
+    assert cold.temperature.item() == 7.0
+
+
+def test_an_adapter_does_not_fold():
+    head = TemperedHead(nn.Linear(3, 2), 2.0).eval()
+    head.layer.base_layer = nn.Linear(3, 2)
+    with pytest.raises(TstarError, match="merge_and_unload"):
+        head.fuse()

@@ -11,7 +11,7 @@ from torch import nn
 import tstar
 from tests.surgery.networks import Wordy, small_convnet
 from tstar import TstarError
-from tstar.surgery.probing import in_mode
+from tstar.surgery.probing import call, in_mode, probe, run_once, tensors_in, undisturbed, walk
 
 
 def test_examples_may_be_tuples_and_dicts():
@@ -133,3 +133,97 @@ def test_modules_that_keep_something_in_eval_mode_are_told_that_it_is_over():
     assert [m.training for m in model.modules()] == [True, True, False]
     with in_mode(model, training=True):
         assert all(m.training for m in model.modules())
+
+
+def test_several_tensors_that_could_be_logits_are_refused():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(6, 4), nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.one(x), self.two(x), x
+
+    with pytest.raises(TstarError, match=r"several tensors .* \(they come from 'one', 'two'\)"):
+        probe(Two(), torch.randn(2, 6))
+    assert probe(Two(), torch.randn(2, 6), training=True).paths == ("two", "one")
+
+
+def test_a_walk_visits_each_node_once_and_stops_where_it_is_barred():
+    graph = {
+        "logits": ("passed", "add", ["left", "right", None]),
+        "left": ("passed", "view", ["head"]),
+        "right": ("passed", "view", ["head", "wall"]),
+        "head": ("found", "fc", ["below"]),
+        "wall": ("blocked", "Mm", []),
+        "below": ("blocked", "Never", []),
+    }
+    visits = []
+
+    def look(node):
+        visits.append(node)
+        kind, name, parents = graph[node]
+        return kind, name, parents if kind == "passed" else []
+
+    seen = walk(["logits"], look, ("odd",))
+    assert (seen.paths, seen.blocked, seen.not_affine) == (("fc",), ("Mm",), ("odd",))
+    assert seen.passed == ("add", "view")
+    assert sorted(visits) == ["head", "left", "logits", "right", "wall"]
+
+
+def test_tensors_are_found_at_any_depth_but_numbers_and_indices_are_none():
+    a, b, index = torch.ones(2), torch.zeros(3), torch.arange(3)
+    found = tensors_in({"x": [a, (index, b)], "y": 3, "z": "text"})
+    assert len(found) == 2
+    assert found[0] is a
+    assert found[1] is b
+    assert tensors_in(index) == tensors_in(None) == []
+
+
+def test_an_example_is_passed_as_it_is_meant():
+    def model(*args, **kwargs):
+        return args, kwargs
+
+    assert call(model, {"a": 1}) == ((), {"a": 1})
+    assert call(model, (1, 2)) == ((1, 2), {})
+    assert call(model, [1, 2]) == (([1, 2],), {})
+
+
+def test_the_first_example_that_runs_is_the_last_one_tried():
+    model = nn.Linear(6, 4).train()
+    calls, hooks = [], []
+
+    def hook():
+        hooks.append(model.register_forward_pre_hook(lambda m, inputs: calls.append(inputs[0])))
+        return hooks[-1:]
+
+    good = torch.randn(2, 6)
+    assert run_once(model, ["no tensor", torch.randn(2, 5), good, torch.randn(9, 6)], hook)
+    assert calls[-1] is good
+    assert len(hooks) == 3
+    assert not model._forward_pre_hooks
+    assert model.training
+    assert not run_once(model, ["no tensor"], hook)
+    assert not run_once(model, [], hook)
+
+
+def test_buffers_and_generators_are_as_before_even_after_an_error():
+    model = nn.Sequential(nn.BatchNorm1d(3))
+    before = copy.deepcopy(model.state_dict())
+
+    def breaks():
+        with undisturbed(model, training=True):
+            model(torch.randn(8, 3))
+            random.random()
+            np.random.rand()  # noqa: NPY002
+            assert model[0].num_batches_tracked == 1
+            raise KeyError
+
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1:3]  # noqa: NPY002
+    with pytest.raises(KeyError):
+        breaks()
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert torch.equal(states[0], torch.get_rng_state())
+    assert states[1] == random.getstate()
+    key, place = np.random.get_state()[1:3]  # noqa: NPY002
+    assert ((key == states[2][0]).all(), place) == (True, states[2][1])

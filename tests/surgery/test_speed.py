@@ -13,7 +13,7 @@ import tstar
 from tstar import TstarError
 from tstar.surgery.finding import find_head
 from tstar.surgery.reparametrization import param_groups
-from tstar.surgery.speed import Speeds, matched_backbone
+from tstar.surgery.speed import Speeds, backbone_scale, inputs_of, matched_backbone
 
 B, M, K = 32, 24, 5
 SGD, ADAM = ("sgd", 0.1), ("adam", 1e-3)
@@ -300,3 +300,77 @@ def test_the_advice_says_when_the_backbone_would_learn_much_faster_or_slower(sca
     if told:
         said = next(n.message for n in advice.notices if n.code == "backbone-speed")
         assert f"learns {speed:.2g} times as fast" in said
+
+
+def test_the_backbone_as_a_user_gives_it():
+    model = network()
+    head = find_head(model)
+    assert backbone_scale(None, model, head, None, "batch") is None
+    assert backbone_scale(3, model, head, None, "batch") == 3.0
+    assert backbone_scale("matched", model, head, None, None) == 1.0  # nothing to match
+    measured = matched_backbone(model, head, batch(), "batch")
+    assert backbone_scale("matched", model, head, batch(), "batch") == measured
+    layered = matched_backbone(model, head, batch(), "layer")
+    assert backbone_scale("matched", model, head, batch(), "layer") == layered != measured
+    for wrong, message in (("louder", "'matched' or None, got 'louder'"), (-1.0, "positive")):
+        with pytest.raises(TstarError, match=message):
+            backbone_scale(wrong, model, head, batch(), "batch")
+    with pytest.raises(TstarError, match="pass example_input=batch"):
+        backbone_scale("matched", model, head, None, "batch")
+
+
+def test_in_a_tempered_model_its_own_norm_is_matched():
+    plain, x = network(0.2), batch()
+    before = matched_backbone(plain, find_head(plain), x)
+    tempered = tstar.temper(plain, 1.0)
+    assert matched_backbone(tempered, find_head(tempered), x, None) == pytest.approx(before)
+    divided = tstar.temper(plain, 1.0, norm=None)
+    assert matched_backbone(divided, find_head(divided), x) == 1.0
+    alone = nn.Linear(10, K).double()
+    assert matched_backbone(alone, find_head(alone), x) == 1.0  # no backbone
+    nn.init.zeros_(plain[2].weight)
+    with pytest.raises(TstarError, match="No gradient reaches the backbone"):
+        matched_backbone(plain, find_head(plain), x)
+
+
+def test_what_a_model_takes_of_a_batch():
+    assert inputs_of([1, 2]) == 1
+    assert inputs_of((1, 2)) == (1, 2)
+    assert inputs_of({"a": 1}) == {"a": 1}
+    assert inputs_of([]) == []
+
+
+def test_one_of_two_tempered_heads_is_chosen():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.one, self.two = (nn.Linear(10, M), nn.Linear(M, K), nn.Linear(M, K))
+
+        def forward(self, x):
+            h = self.body(x).relu()
+            return (self.one(h) + self.two(h)) / 2
+
+    model = tstar.temper(Two().double(), 2.0, head="all")
+    model.two.set_temperature(4.0)
+    with pytest.raises(TstarError, match=r"Found 2 tempered heads \('one', 'two'\)"):
+        tstar.speeds(model, batch(), SGD)
+    for name, T in (("one", 2.0), ("two.layer", 4.0)):
+        assert tstar.speeds(model, batch(), SGD, head=name).temperature == T
+
+
+def test_the_table_by_hand():
+    text = str(Speeds(0.5, 2.0, 3.0, 1.5, None, "sgd", 0.1, 4.0)).splitlines()
+    assert [line.split() for line in text[:4]] == [
+        ["plain", "T", "=", "4"],
+        ["head:", "Δlogit", "per", "step", "2", "0.5"],
+        ["gradient", "into", "the", "backbone", "1", "–"],
+        ["size", "of", "the", "logits", "1.5", "3"],
+    ]
+    assert text[4:] == [
+        "The head learns 0.25 times as fast as in your plain model.",
+        "The backbone receives no gradient that could be compared.",
+        "The logits are 2 times as large as in your plain model.",
+    ]
+    nothing = Speeds(1.0, 0.0, 0.0, 0.0, 1.0, "sgd", 0.1, 1.0)
+    assert "The head learns inf times" in str(nothing)
+    assert "The logits are 1 times" in str(nothing)

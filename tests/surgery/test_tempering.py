@@ -251,3 +251,50 @@ def test_the_advice_s_optimizer_counts_only_where_it_trains_this_model():
         tstar.temper(plain, Advice(optimizer=own), optimizer=elsewhere)
     with pytest.raises(TstarError, match="a copy would not be trained"):
         tstar.temper(other, 3.0, optimizer=elsewhere, inplace=False)
+
+
+class Bound(nn.Module):
+    """Calls its output layer through a closure, past whatever takes its place."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 4)
+        layer = self.fc
+        self.run = lambda x: layer(x)
+
+    def forward(self, x):
+        return self.run(x)
+
+
+def test_a_layer_that_is_called_past_the_head_is_noticed_and_given_back():
+    model = Bound()
+    with pytest.raises(TstarError, match="calls the layer 'fc' past the norm and T"):
+        tstar.temper(model, 2.0, example_input=torch.randn(8, 6), inplace=True)
+    assert isinstance(model.fc, nn.Linear)
+
+
+def test_what_cannot_be_copied_or_loaded_says_what_to_do():
+    class Fixed(nn.Sequential):
+        def __deepcopy__(self, memo):
+            raise TypeError("no")
+
+    model = Fixed(nn.Linear(6, 8), nn.Linear(8, 4))
+    with pytest.raises(TstarError, match=r"raised TypeError: no\); pass inplace=True"):
+        tstar.temper(model, 2.0)
+    assert tstar.temper(model, 2.0, inplace=True) is model
+    with pytest.raises(TstarError, match="state_dict must fit the model"):
+        tstar.temper(network(), 2.0, state_dict={"9.weight": torch.ones(2)})
+
+
+def test_a_model_on_meta_is_tempered_without_a_run():
+    with torch.device("meta"):
+        model = network()
+    assert tstar.temper(model, 2.0, head="2")[2].temperature.is_meta
+
+
+def test_advice_to_leave_a_model_keeps_it_where_its_optimizer_or_the_user_says_so():
+    model = network()
+    assert tstar.temper(model, Advice(leave=True), inplace=True) is model
+    left = tstar.temper(network(), Advice(leave=True))
+    assert tstar.fold(left, inplace=True) is left
+    assert tstar.fold(left) is not left
