@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tstar
 from tstar.formula.equation import explain, temperature
+from tstar.formula.law import Budget
 
 # By hand, from the paper's last coefficient table.
 BY_HAND = [
@@ -181,3 +182,106 @@ def test_numbers_of_other_libraries_are_numbers():
 def test_an_absurd_learning_rate_still_gives_json():
     told = tstar.explain(259, 228, optimizer="sgd", lr=1e308, steps=2, batch_size=32).to_dict()
     json.dumps(told, allow_nan=False)
+
+
+# T* = 2·sqrt(M) + 1: 9 for M = 16. SGD may go to sqrt(lr·steps·M/K), that is to 4·sqrt(lr·steps/K).
+BOUND = tstar.Coefficients("mine", 2.0, 1.0, budget=Budget(1.0, 0.5, 0.25, {"sgd": (1, 50)}))
+LAW = tstar.Coefficients(
+    "law", 2.0, 1.0, budget=Budget(1.0, 3.0, 0.5, {"adam": (0.1, 1.0)}, power=0.5, maximum=8.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("steps", "T", "decides", "said"),
+    [
+        (400, 9.0, False, "= 17.89; T* is within it"),
+        (40, 5.65685, True, "= 5.657, lower than T*: the budget sets T"),
+    ],
+)
+def test_a_bound_on_t_by_hand(steps, T, decides, said):
+    """K = 2, lr = 0.1: 4·sqrt(steps/20)."""
+    found = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=0.1, steps=steps)
+    assert found.bound == 9.0
+    assert found.temperature == found.computed == pytest.approx(T, abs=1e-5)
+    assert found.limit.value == pytest.approx(4 * math.sqrt(steps / 20))
+    assert found.limit.decides is decides
+    assert found.limit_text().startswith("allows at most c·sqrt(lr·steps·M/K) = 1·sqrt(")
+    assert found.limit_text().endswith(said)
+
+
+def test_a_bound_below_the_lowest_that_is_advised():
+    found = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=1e-5, steps=40)
+    assert (found.temperature, found.limit.decides) == (0.25, True)
+    assert found.limit_text().endswith("= 0.05657, and 0.25 is the lowest that is advised")
+    (flag,) = found.flags
+    assert (flag.level, flag.quantity, flag.value) == (
+        "extrapolation",
+        "lr·steps",
+        pytest.approx(4e-4),
+    )
+    assert flag.message.startswith("lr·steps = 0.0004 is below 1–50, where the budget was measured")
+    inside = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=0.1, steps=40)
+    assert inside.flags == ()
+    beyond = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=1.0, steps=400)
+    assert beyond.flags == ()  # longer than measured: there T* decides
+
+
+@pytest.mark.parametrize(
+    ("words", "T", "said"),
+    [
+        ({"lr": 0.1, "steps": 40}, 2.0, "= 2"),  # sqrt(1.6)·sqrt(40/(2·8·1))
+        ({"lr": 0.1, "steps": 1000}, 8.0, "= 10; 8 is the highest that is advised"),
+        ({"lr": 1e-4, "steps": 40}, 0.5, "= 0.06325; 0.5 is the lowest that is advised"),
+    ],
+)
+def test_a_law_by_hand(words, T, said):
+    found = explain(16, 2, coefficients=LAW, optimizer="sgd", momentum=0.0, batch_size=8, **words)
+    assert found.temperature == pytest.approx(T)
+    assert found.limit.decides
+    assert found.limit_text().startswith("asks for c·sqrt(lr·M)")
+    assert found.limit_text().endswith(said)
+
+
+def test_adam_is_flagged_on_both_sides_of_what_was_measured():
+    def flags(lr):
+        found = explain(16, 2, coefficients=LAW, optimizer="adam", lr=lr, steps=100)
+        assert found.temperature == 3.0
+        return [flag.message.partition(",")[0] for flag in found.flags]
+
+    assert flags(1e-5) == ["lr·steps = 0.001 is below 0.1–1"]
+    assert flags(5e-3) == []
+    assert flags(1.0) == ["lr·steps = 100 is above 0.1–1"]
+
+
+def test_the_explanation_as_plain_types():
+    found = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=0.1, steps=40)
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["temperature"], told["unclipped"], told["clipped"]) == (
+        found.temperature,
+        9.0,
+        None,
+    )
+    assert (told["coefficients"], told["variant"]) == ("mine", "budget")
+    assert [term["value"] for term in told["terms"]] == [8.0, 1.0]
+    assert told["limit"] == vars(found.limit)
+    how = {"optimizer": "sgd", "family": "sgd", "lr": 0.1, "steps": 40, "label_smoothing": 0.0}
+    assert told["training"] == how
+    assert told["verdict"] == "Train at T = 5.657, with a BatchNorm before the output layer."
+    assert "limit" not in explain(64).to_dict()
+    assert explain(64).limit_text() == ""
+
+
+def test_a_number_alone_needs_the_whole_training():
+    with pytest.raises(tstar.TstarError, match=r"steps is missing; tstar\.explain says"):
+        temperature(64, 10, lr=0.1, optimizer="sgd")
+    with pytest.raises(tstar.TstarError, match="optimizer and steps are missing"):
+        temperature(64, 10, lr=0.1)
+    for words in ({"variant": "cn"}, {"coefficients": tstar.Coefficients("mine", 2.0, 1.0)}):
+        assert temperature(64, 10, lr=0.1, **words) == temperature(64, 10, **words)
+    assert temperature(64, 10, lr=0.1, optimizer="lion") == 1.0  # safe, whatever the steps
+
+
+def test_coefficients_whose_sum_is_no_number_are_refused():
+    huge = tstar.Coefficients("huge", 1e308, 1e308)
+    with pytest.raises(tstar.TstarError, match="'huge' give inf; their numbers are too large"):
+        temperature(10**6, coefficients=huge)

@@ -6,7 +6,7 @@ import io
 import tstar
 from tstar.formula import cautions
 from tstar.formula.cautions import Notice
-from tstar.formula.rendering import as_html, as_rich, as_text
+from tstar.formula.rendering import Description, as_html, as_rich, as_text, describe
 
 
 def drawn(description):
@@ -44,3 +44,43 @@ def test_nothing_in_it_is_markup():
 def test_the_limits_in_the_texts_are_the_constants():
     assert f"{cautions.FITTED_STEPS:,} to" in cautions.TEXTS["few-steps"][1]
     assert f"below {cautions.FEWEST_CLASSES} classes" in cautions.TEXTS["few-classes"][1]
+
+
+def test_the_text_by_hand():
+    notice = Notice("caution", "x", "Mind this.")
+    d = Description("Do it.", "", (notice,), ("Because.",), (("α·sqrt(M)", "+1.0000"),))
+    assert as_text(d).splitlines() == [
+        "Do it.",
+        "  caution: Mind this.",
+        "  Because.",
+        "  α·sqrt(M)" + " " * 21 + "   +1.0000",
+    ]
+    assert as_text(dataclasses.replace(d, expectation="Two points.")).splitlines()[1] == (
+        "  Two points."
+    )
+    assert as_html(d) == (
+        "<div><b>Do it.</b><ul><li style='color:#8a5a00'><b>caution</b> Mind this.</li></ul>"
+        "<p>Because.</p><table><tr><td>α·sqrt(M)</td><td style='text-align:right'>+1.0000</td>"
+        "</tr></table></div>"
+    )
+
+
+def test_a_model_that_is_left_has_neither_reasons_nor_terms():
+    result = tstar.explain(64, 10)
+    left = describe(result, leave=True, facts="a small model", changes=("train longer",))
+    assert left.verdict == ("Leave the model as it is: no BatchNorm, no temperature; train longer.")
+    assert left.reasons == ("Coefficients: cn; a small model.",)
+    assert left.terms == ()
+    bare = describe(result, norm=None, notices=())
+    assert bare.verdict == "Train at T = 5.354, without a new norm."
+    assert bare.notices == ()
+    assert bare.reasons == (result.reason, "Coefficients: cn.")
+    assert [value for _, value in bare.terms] == ["+3.2408", "+6.6560", "-4.5430"]
+
+
+def test_an_advice_is_a_number_and_draws_itself():
+    result = tstar.explain(64, 10)
+    assert float(result) == result.temperature
+    assert str(result) == as_text(result.describe())
+    assert result._repr_html_() == as_html(result.describe())
+    assert drawn(result.describe())[1].startswith(result.describe().verdict)
