@@ -6,11 +6,12 @@ seed, the same number from each area; a file's tests are those at its own path, 
 raise an error's text, docstrings and annotations are left alone.
 
     python benchmarks/mutants.py --each 22 --minutes 20
+    python benchmarks/mutants.py --again        those that survived, once more: a test was written
     git archive --prefix=apart/ HEAD | tar x -C /tmp && python benchmarks/mutants.py --root /tmp/apart   # while others edit
 
 Torch and the tests' libraries are imported once; every mutant runs in a fork, which takes it from memory: no file is changed.
 Limits are of CPU time, so that a busy machine kills nothing. An outcome is written as soon as it is known, and a mutant whose outcome
-is in the file already is not run again.
+is in the file already is not run again. Why a survivor is none (the last column) is written by hand, and kept.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "results" / "quality" / "mutants.csv"
-COLUMNS = ["area", "file", "line", "fault", "change", "outcome"]
+COLUMNS = ["area", "file", "line", "fault", "change", "outcome", "reason"]
 PATIENCE = 900  # seconds of wall time for a mutant that waits without computing
 AREAS = {
     "formula": "formula/*.py",
@@ -235,6 +236,7 @@ def main() -> int:
     parser.add_argument("--area", action="append", choices=AREAS)
     parser.add_argument("--root", type=Path, default=ROOT, help="another copy of the repository")
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--again", action="store_true", help="run survivors once more")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for name in IMPORTED_ONCE:
@@ -245,12 +247,15 @@ def main() -> int:
     known: dict[tuple[str, ...], list[str]] = {}
     if options.output.is_file():
         with options.output.open(encoding="utf-8", newline="") as file:
-            known = {tuple(row[:5]): row for row in list(csv.reader(file))[1:]}
+            known = {tuple(row[:5]): [*row, ""][:7] for row in list(csv.reader(file))[1:]}
     drawn = {
         (area, m.inside, str(m.line), m.what, planted(m)[1][:160]): m
         for area, m in draw(root, options.area or AREAS, options.each, options.seed)
     }
-    rows = {row: known[row] for row in drawn if row in known}  # what is known of other code is not
+    # What is known of other code is not known of this.
+    rows = {row: known[row] for row in drawn if row in known}
+    if options.again:
+        rows = {row: one for row, one in rows.items() if one[5] != "survived"}
     spent, alone = 0.0, dict[Path, float]()
     for row, mutant in drawn.items():
         if row in rows or spent > 60 * options.minutes:
@@ -266,7 +271,8 @@ def main() -> int:
             continue
         outcome, seconds = survives(mutant, root, target, int(10 * alone[target] + 30))
         spent += seconds
-        rows[row] = [*row, outcome]
+        reason = known[row][6] if row in known and outcome == "survived" else ""
+        rows[row] = [*row, outcome, reason]
         if outcome == "survived":
             print(f"survived: {mutant.inside}:{mutant.line}: {row[4]}", flush=True)
         with options.output.open("w", encoding="utf-8", newline="") as file:
