@@ -175,3 +175,13 @@ def test_greek_letters_are_written_where_the_locale_has_none(encoding):
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
     assert "α·sqrt(M)" in done.stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux alone")
+def test_a_name_that_no_encoding_can_read_is_shown_escaped():
+    done = subprocess.run(
+        [sys.executable, "-m", "tstar", "csg", b"no\xffwhere"], capture_output=True, check=False
+    )
+    assert done.returncode != 0
+    assert "no\\udcffwhere" in done.stderr.decode("utf-8")
+    assert "not expected" not in done.stderr.decode("utf-8")

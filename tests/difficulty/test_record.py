@@ -6,6 +6,7 @@ import numpy as np
 
 import tstar
 from tstar.difficulty import csg
+from tstar.difficulty.record import Pair
 
 
 def test_the_record_prints_converts_and_compares(helpers):
@@ -31,3 +32,9 @@ def test_wild_volumes_are_called_of_little_use(helpers):
     assert "of little use" in str(result)
     for few, said in ((4.99, True), (5.0, False)):
         assert ("of little use" in str(replace(result, effective_samples=few))) is said
+
+
+def test_names_of_classes_are_safe_to_show():
+    """A folder's name may hold what a terminal obeys, or bytes that no encoding can read."""
+    assert str(Pair("a\x1b[31m", "b\udcff", 0.5)) == "a\\x1b[31m – b\\udcff: 0.500"
+    assert str(Pair("été", 3, 0.25)) == "été – 3: 0.250"

@@ -89,10 +89,15 @@ def main() -> None:
 
 
 def _speak_utf8() -> None:
-    """The formula has Greek letters, which redirected output on Windows and the C locale cannot write."""
+    """The formula has Greek letters, which redirected output on Windows and the C locale cannot write.
+
+    A file's name may hold bytes that no encoding can read: they are shown escaped.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
-            stream.reconfigure(encoding="utf-8")
+        if isinstance(stream, io.TextIOWrapper):
+            known = "utf" in stream.encoding.lower()
+            encoding = stream.encoding if known else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def _end(failure: Failure) -> None:

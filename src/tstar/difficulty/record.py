@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.text import printable
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -25,7 +27,7 @@ class Pair:
     similarity: float
 
     def __str__(self) -> str:
-        return f"{self.a} – {self.b}: {self.similarity:.3f}"
+        return f"{printable(self.a)} – {printable(self.b)}: {self.similarity:.3f}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
