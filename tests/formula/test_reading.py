@@ -5,6 +5,7 @@ import torch
 from torch.optim import lr_scheduler as torch_schedules
 
 import tstar
+from tstar.formula.reading import highest_rate, optimizer_facts, schedule_facts
 from tstar.formula.training import Training
 
 
@@ -214,3 +215,60 @@ def test_the_optimizers_parameters_are_not_copied():
     own = torch.optim.SGD([Precious(torch.zeros(3))], lr=0.1)
     scheduler = torch_schedules.CosineAnnealingLR(own, 10)
     assert Training.of(own, scheduler=scheduler, steps=10).rate_factor is not None
+
+
+def test_a_long_schedule_that_is_a_function_of_the_step_is_sampled():
+    """40,000 steps: a lambda is asked two thousand times, a step schedule at every step."""
+    own, asked = optimizer(), []
+
+    def falling(step):
+        asked.append(step)
+        return 1 - step / 40_000
+
+    scheduler = torch_schedules.LambdaLR(own, falling)
+    found = schedule_facts(scheduler, own, 40_000, None, None)
+    assert found["rate_factor"] == pytest.approx(0.5, abs=0.001)
+    assert len(asked) < 3_000
+    late = torch_schedules.StepLR(
+        own, 39_990, gamma=1e-9
+    )  # ten steps at the end that a stride misses
+    found = schedule_facts(late, own, 40_000, None, None)
+    assert found["rate_factor"] == pytest.approx(39_990 / 40_000, rel=1e-9)
+
+
+def test_of_several_groups_the_layer_s_own_counts_else_the_fastest():
+    body, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)
+    groups = [
+        {"params": body.parameters(), "lr": 0.5, "weight_decay": 0.1},
+        {"params": head.parameters(), "lr": 0.2, "weight_decay": 0.3, "momentum": 0.8},
+    ]
+    own = torch.optim.SGD(groups, lr=0.1)
+
+    def facts(layer):
+        return optimizer_facts(own, layer, lambda name: name == "sgd")
+
+    assert facts(head) == {"optimizer": "sgd", "lr": 0.2, "momentum": 0.8, "weight_decay": 0.3}
+    assert facts(None)["lr"] == facts(torch.nn.Linear(2, 2))["lr"] == 0.5
+    assert optimizer_facts(own, None, lambda name: False)["optimizer"] == "sgd"
+
+
+def test_the_rate_that_a_schedule_falls_from():
+    assert highest_rate({"lr": 0.1}) == 0.1
+    assert highest_rate({"lr": 0.1, "initial_lr": 0.3}) == 0.3  # a warm-up has lowered it
+    assert highest_rate({"lr": 0.1, "initial_lr": 0.1, "max_lr": 0.4}) == 0.4
+    cycled = optimizer(momentum=0.9)
+    torch_schedules.OneCycleLR(cycled, 0.4, total_steps=10)  # momentum starts at 0.95
+    assert optimizer_facts(cycled, None, lambda name: True)["momentum"] == 0.9
+
+
+def test_what_is_no_scheduler_is_refused_and_one_that_breaks_is_named_alone():
+    with pytest.raises(tstar.TstarError, match="got object"):
+        schedule_facts(object(), None, 10, None, None)
+
+    class Breaks(torch_schedules.LambdaLR):
+        def __deepcopy__(self, memo):
+            raise RuntimeError
+
+    own = optimizer()
+    broken = Breaks(own, lambda t: 1.0)
+    assert schedule_facts(broken, own, 10, None, None) == {"schedule": "Breaks"}
