@@ -223,10 +223,12 @@ def shipped(rows: pd.DataFrame) -> dict[str, Any]:
     spread = {name: spread_of(entries, name) for name in names}
     choices = []
     for optimizer, part in rows.groupby("optimizer"):
-        recipe, gain, error, count = best_of(part, ADVISED, 1.0)
+        recipe, _, _, count = best_of(part, ADVISED, 1.0)
         family = "sgd" if optimizer == "sgd" else "adam"
-        choices.append({"optimizer": family, "recipe": recipe, "gain": round(gain, 2),
-                        "error": round(error, 2), "trainings": count})  # fmt: skip
+        gains = part[f"gain_{recipe}"].clip(-MOST, MOST)
+        mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
+        choices.append({"optimizer": family, "recipe": recipe, "gain": round(mean, 2), "low": round(low, 2),
+                        "high": round(high, 2), "trainings": count})  # fmt: skip
     scales = {name: round(value, 4) for name, value in spread.items()}
     content = {
         "noise": round(2 * noise(rows) / math.sqrt(2), 2),

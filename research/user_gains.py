@@ -23,6 +23,8 @@ import pandas as pd
 from research.conditions import (
     DATA,
     KIND_OF,
+    LONG,
+    PROBES,
     SEED,
     STRATA,
     Condition,
@@ -49,6 +51,7 @@ from tstar.sweep.spec import Spec
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "atlas2"
 STORE = FOLDER / "store.parquet"
+FIXED = 88  # the first condition that was run after the recipe of the advice was fixed; of the probes, the 17th
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,10 @@ def groups(rows: pd.DataFrame) -> dict[str, pd.Series]:
                 rows["optimizer"] == optimizer
             )
     made |= {"plain fits its training set": fits, "plain does not fit it": ~fits}
+    later = rows["condition"].map(lambda i: i >= (LONG if i >= LONG else PROBES + 16 if i >= PROBES else FIXED))  # fmt: skip
+    made |= {"drawn after the recipe was fixed": later, "drawn before": ~later}
     made |= {
+        "10,000 steps and more": rows["steps"] >= 10_000,
         "M up to 64": rows["M"] <= 64,
         "M 128 to 256": rows["M"].between(128, 256),
         "M from 384": rows["M"] >= 384,
