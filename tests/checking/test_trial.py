@@ -59,8 +59,56 @@ def test_it_reports_the_peak_and_the_formula(digits, planted):
     assert "← advised" in text
     assert f"{result.temperature:.3g}" in result.sentence
     gain = 100 * (result.advised.test_accuracy - result.plain.test_accuracy)
-    assert f"{gain:+.1f} points over your model" in result.sentence
+    assert f"{gain:.1f} points above your model" in result.sentence
     assert json.loads(json.dumps(result.to_dict()))["best_temperature"] == 8
+
+
+@pytest.fixture
+def known(digits, monkeypatch):
+    """A check of known accuracies: right answers of 144 by T (None: plain), one number per seed, of validation and test."""
+
+    def make(answers, faster=(70, 70), **options):
+        def train(recipe, parts, config, *, seed, progress, checkpoint):
+            heads = [m for m in recipe.model.modules() if isinstance(m, tstar.TemperedHead)]
+            T = float(heads[0].temperature) if heads else None
+            val, test = answers.get(T, (faster, faster))
+            return Result("done", val_accuracy=val[seed] / 144, test_accuracy=test[seed] / 144)
+
+        monkeypatch.setattr(tstar.training.running, "train", train)
+        temperatures = [T for T in answers if T is not None]
+        return check(make_model, digits, temperatures=temperatures, config=QUICK, **options)
+
+    return make
+
+
+def test_each_gain_stands_beside_its_own_temperature(known):
+    answers = {None: ([72, 72],) * 2, 0.5: ([60, 60], [90, 90]), 8.0: ([100, 100], [108, 108])}
+    result = known(answers, faster=(36, 36))
+    assert (result.formula.temperature, result.best.temperature) == (0.5, 8.0)
+    T = f"{result.temperature:.3g}"
+    assert result.sentence.startswith(
+        f"Your model as it is gives 50.0 % on test data. At your rate the formula points at T = {T} (nearest in this "
+        "check: 0.5): 62.5 %, 12.5 points above your model. Validation accuracy peaks at T = 8: 75.0 %, 12.5 points "
+        "above that. With BatchNorm, "
+    )
+    assert "3 times the rate it is 25.0 %, 25.0 points below your model." in result.sentence
+    assert "within the noise" not in result.sentence
+
+
+def test_a_peak_at_the_formula_noise_and_no_difference_are_said(known):
+    there = known({None: ([72, 72],) * 2, 0.5: ([72, 72],) * 2}, faster=(72, 72))
+    assert "50.0 %, the same as your model. Validation accuracy peaks there." in there.sentence
+    assert "times the rate it is 50.0 %, the same as your model." in there.sentence
+    misled = known({None: ([72, 72],) * 2, 0.5: ([70, 70], [80, 64]), 8.0: ([80, 80], [66, 70])})
+    assert "50.0 %, the same as your model." in misled.sentence
+    assert "T = 8: 47.2 %, 2.8 points below that, within the noise." in misled.sentence
+
+
+def test_of_equal_temperatures_the_lowest_is_the_peak(known):
+    """Two seeds have 42 of 288 right at each T, but the means round apart."""
+    answers = {T: ([a, 42 - a],) * 2 for T, a in ((1.0, 1), (4.0, 2), (8.0, 5))}
+    result = known({None: ([20, 20],) * 2, **answers})
+    assert result.best.temperature == 1.0
 
 
 def test_every_temperature_of_a_seed_starts_from_the_same_weights(digits, planted):
@@ -97,7 +145,7 @@ def test_the_formula_knows_the_training_of_the_check(digits, planted):
     assert result.advised.rate == 3  # what the evidence favors with SGD
     faster = tstar.temperature(16, 10, lr=3 * QUICK.lr, **told)
     assert result.advised.temperature == pytest.approx(faster)
-    assert "points over your model" in result.sentence
+    assert "points above your model" in result.sentence
 
 
 def test_diverged_trainings_count_as_guesses(digits, monkeypatch):

@@ -255,6 +255,12 @@ def test_the_oracle_chooses_by_validation_and_takes_the_lowest_of_equals():
     grid, ran = np.array([1.0, 2.0, 4.0]), np.ones((1, 3), bool)
     val, test = np.array([[0.2, 0.5, 0.5]]), np.array([[0.9, 0.1, 0.1]])
     assert Curve({}, grid, (0,), val, test, ran).best == 2.0
+    # Two seeds have 42 of 288 right at each T, but the means round apart.
+    counts = np.array([[1, 2, 5], [41, 40, 37]]) / 144
+    assert counts.mean(axis=0)[0] < counts.mean(axis=0)[1]
+    assert Curve({}, grid, (0, 1), counts, counts, np.ones((2, 3), bool)).best == 1.0
+    fewer = np.array([[0.5, 0.5 + 1e-8]])  # one sample of a hundred million is a difference
+    assert Curve({}, grid[:2], (0,), fewer, fewer, ran[:, :2]).best == 2.0
     unknown = np.full((1, 3), np.nan)
     curve = Curve({}, grid, (0,), unknown, test, ran)
     assert (curve.chosen_on, curve.best) == ("test", 1.0)

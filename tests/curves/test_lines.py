@@ -49,6 +49,14 @@ def test_a_curve_goes_through_its_nodes_and_is_flat_outside():
     assert line.best_temperature.tolist() == [4.0]
 
 
+def test_of_equal_means_the_lowest_temperature_is_the_best():
+    """Two seeds have 42 of 288 right at T = 1 and at T = 2, but the means round apart."""
+    made = [condition([1, 2, 4], [[1 / 144, 41 / 144], [2 / 144, 40 / 144], [0.1]])]
+    line = lines(made, "val")
+    assert line.best_temperature.tolist() == [1.0]
+    assert line.best.tolist() == [np.max(made[0].means("val"))]
+
+
 def test_other_conditions_do_not_change_a_curve():
     one = condition([1, 4, 16], [[0.2], [0.5], [0.3]])
     other = condition([1, 3, 5, 7], [[0.9], [0.1], [0.9], [0.1]])

@@ -105,23 +105,25 @@ class Check:
     def sentence(self) -> str:
         """What the table says, in a few words."""
         best, ours, plain, told = self.best, self.formula, self.plain, self.advised
-        gap, noise = self.judged.regret, math.hypot(ours.error or 0, best.error or 0)
-        how = (
-            f"which is where accuracy peaks in this check ({100 * ours.test_accuracy:.1f} % on test data)"
-            if best == ours
-            else f"{100 * ours.test_accuracy:.1f} % on test data; validation accuracy peaks at "
-            f"T = {best.temperature:.3g}, which gives {100 * best.test_accuracy:.1f} % "
-            f"({gap:+.1f} points{', within the noise' if abs(gap) <= 200 * noise else ''})"
-        )
+        tried = f"{ours.temperature:.3g}"
+        nearest = "" if tried == f"{self.temperature:.3g}" else f" (nearest in this check: {tried})"
+        if best is ours:
+            peak = "Validation accuracy peaks there."
+        else:
+            gap, noise = self.judged.regret, math.hypot(ours.error or 0, best.error or 0)
+            peak = (
+                f"Validation accuracy peaks at T = {best.temperature:.3g}: {_percent(best)}, {_next_to(gap, 'that')}"
+                f"{', within the noise' if abs(gap) <= 200 * noise else ''}."
+            )
         other = (
             ""
             if told is ours
-            else f" With BatchNorm, T = {told.temperature:.3g} and {told.rate:g} times the rate it is {100 * told.test_accuracy:.1f} %, "
-            f"{100 * (told.test_accuracy - plain.test_accuracy):+.1f} points over your model."
+            else f" With BatchNorm, T = {told.temperature:.3g} and {told.rate:g} times the rate it is {_percent(told)}, "
+            f"{_next_to(100 * (told.test_accuracy - plain.test_accuracy), 'your model')}."
         )
         return (
-            f"Your model as it is gives {100 * plain.test_accuracy:.1f} %. At your rate the formula points at T = "
-            f"{self.temperature:.3g}, {how}: {self.judged.gain or 0.0:+.1f} points over your model.{other} "
+            f"Your model as it is gives {_percent(plain)} on test data. At your rate the formula points at T = "
+            f"{self.temperature:.3g}{nearest}: {_percent(ours)}, {_next_to(self.judged.gain or 0.0, 'your model')}. {peak}{other} "
             f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look. "
             "Longer training may peak at a higher T; ask tstar.recommend with your own number of steps."
         )
@@ -164,6 +166,18 @@ class Check:
         ]
         line = Line("", points, 100 * self.plain.test_accuracy, self.temperature)
         draw([line], Path(path), f"{self.steps} steps, {self.plain.runs} seeds")
+
+
+def _percent(row: Row) -> str:
+    return f"{100 * row.test_accuracy:.1f} %"
+
+
+def _next_to(points: float, what: str) -> str:
+    """A difference of accuracies in words."""
+    size = f"{abs(points):.1f}"
+    if size == "0.0":
+        return f"the same as {what}"
+    return f"{size} points {'above' if points > 0 else 'below'} {what}"
 
 
 def check(

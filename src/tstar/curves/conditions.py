@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Average = Literal["mean", "median"]
+_ROUNDING = 1e-9  # of a mean accuracy: far above float64's, far below one sample
 _NAMED = ("dataset", "model", "num_features", "num_classes", "csg", "norm", "scenario", "lr")
+
+
+def peak(accuracies: Array) -> int:
+    """Where a curve is highest, the first of equals: means of the same counts may differ in their last bits."""
+    return int(np.argmax(accuracies >= accuracies.max() - _ROUNDING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +120,7 @@ class Curve:
     @property
     def best(self) -> float:
         """The oracle's T: the best of the grid by mean validation accuracy, the lowest of equals."""
-        return float(self.temperatures[int(np.argmax(self.means(self.chosen_on)))])
+        return float(self.temperatures[peak(self.means(self.chosen_on))])
 
     def index_of(self, temperature: float) -> int | None:
         """Where the grid has this T, if it does."""

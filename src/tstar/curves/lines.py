@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.curves.conditions import Average, Curve
+from tstar.curves.conditions import Average, Curve, peak
 from tstar.curves.reading import Metric
 from tstar.errors import unknown
 
@@ -71,7 +71,7 @@ def lines(
         raise unknown("interpolation", interpolation, ("T", "lnT"))
     values = [c.means(metric, average) for c in curves] if observed is None else list(observed)
     grids = [c.temperatures for c in curves]
-    best = [int(np.argmax(v)) for v in values]
+    best = [curve.temperatures[peak(v)] for curve, v in zip(curves, values, strict=True)]
     if interpolation == "lnT":
         grids = [np.log(grid) for grid in grids]
     nodes = np.unique(np.concatenate(grids))
@@ -87,7 +87,7 @@ def lines(
         nodes=nodes,
         intercept=left - slope * at_left,
         slope=slope,
-        best=np.array([v[i] for v, i in zip(values, best, strict=True)]),
-        best_temperature=np.array([c.temperatures[i] for c, i in zip(curves, best, strict=True)]),
+        best=np.array([v.max() for v in values]),
+        best_temperature=np.array(best),
         interpolation=interpolation,
     )

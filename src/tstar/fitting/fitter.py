@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.curves.conditions import Average, Curve, grids, listed
+from tstar.curves.conditions import Average, Curve, grids, listed, peak
 from tstar.curves.lines import Interpolation, lines
 from tstar.curves.reading import FACTS, FOLLOW, Metric, read
 from tstar.errors import TstarError, require
@@ -159,7 +159,7 @@ def condition_table(
     at_one = task.curves(np.ones(len(usable)))
     rows = []
     for i, c in enumerate(usable):
-        peak = int(np.argmax(c.means(metric, average)))
+        highest = peak(c.means(metric, average))
         rows.append(
             {
                 **c.facts,
@@ -172,7 +172,7 @@ def condition_table(
                 "best_accuracy": float(task.curves.best[i]),
                 "regret": float(regret[i]),
                 "regret_T1": float(task.curves.best[i] - at_one[i]),
-                "bracketed": 0 < peak < len(c.temperatures) - 1,
+                "bracketed": 0 < highest < len(c.temperatures) - 1,
             }
         )
     return pd.DataFrame(rows)
