@@ -200,3 +200,52 @@ def test_a_model_of_other_classes_or_no_model_is_refused(digits):
         check(lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 7)), digits, config=QUICK)
     with pytest.raises(TstarError, match=r"must return a torch\.nn\.Module"):
         check(lambda: None, digits, config=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(make_model(), "a model of type Sequential"), ("resnet10", "an object of type str")],
+)
+def test_a_model_in_place_of_its_maker_is_refused_before_anything_is_read(given, got):
+    with pytest.raises(
+        TstarError, match=rf"must be a function .* got {got}; .*lambda: MyModel\(\)"
+    ):
+        check(given, "no such data")
+
+
+SGD = torch.optim.SGD(make_model().parameters(), lr=0.02, momentum=0.8, weight_decay=0.0)
+
+
+@pytest.mark.parametrize(
+    ("training", "config"),
+    [
+        ({}, Config()),
+        ({"lr": None}, Config()),
+        ({"optimizer": "adamw", "lr": 1e-3}, Config(optimizer="adamw", lr=1e-3)),
+        ({"optimizer": ("adam", 2e-3)}, Config(optimizer="adam", lr=2e-3)),
+        ({"optimizer": SGD}, Config(lr=0.02, momentum=0.8, weight_decay=0.0)),
+        ({"optimizer": SGD, "lr": 0.3}, Config(lr=0.3, momentum=0.8, weight_decay=0.0)),
+        (
+            {"steps": 40, "epochs": 7, "batch_size": 16, "label_smoothing": 0.1},
+            Config(steps=40, epochs=7, batch_size=16, label_smoothing=0.1),
+        ),
+    ],
+)
+def test_the_training_in_the_keywords_of_recommend(training, config):
+    assert tstar.checking.trial._protocol(None, training) == config
+
+
+def test_a_check_in_keywords_is_that_of_their_config(digits, planted):
+    said = check(make_model, digits, temperatures=[1], seeds=1, lr=0.02, steps=30, batch_size=64)
+    assert said.steps == 30
+    told = {"optimizer": "sgd", "steps": 30, "batch_size": 64}
+    assert said.temperature == pytest.approx(tstar.temperature(16, 10, lr=0.02, **told))
+
+
+def test_a_training_said_twice_or_in_unknown_words_is_refused(digits):
+    with pytest.raises(TstarError, match="must be said once, got config and lr, steps"):
+        check(make_model, digits, config=QUICK, lr=0.1, steps=20)
+    with pytest.raises(TstarError, match="Unknown keyword 'batchsize'; did you mean 'batch_size'"):
+        check(make_model, digits, batchsize=64)
+    with pytest.raises(TstarError, match="Unknown optimizer 'lion'"):
+        check(make_model, digits, optimizer="lion")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,10 +22,10 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.curves import Condition, Curve, Judged, judge
 from tstar.data.task import as_task
-from tstar.errors import TstarError
+from tstar.errors import TstarError, unknown
 from tstar.formula import similar
 from tstar.formula.equation import explain
-from tstar.formula.training import Training
+from tstar.formula.training import Keywords, Training
 from tstar.methods import get
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, resolve_head
@@ -36,9 +36,16 @@ from tstar.training.parts import make_parts
 from tstar.training.running import run
 from tstar.training.timing import FORWARD, step_seconds
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 # T with a BatchNorm (None: plain), and a factor on the learning rate.
 Recipe = tuple[float | None, float]
 _LEAST_STEPS = 20
+# What may be said in keywords, as to recommend; for all else there is the Config.
+_TRAINING = (
+    "optimizer", "lr", "momentum", "weight_decay", "batch_size", "steps", "epochs", "label_smoothing",
+)  # fmt: skip
 _MOST = 6  # temperatures of the grid that is made here
 
 
@@ -191,25 +198,30 @@ def check(
     csg: float | None = None,
     head: str | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+    **training: Unpack[Keywords],
 ) -> Check:
     """Train briefly at several temperatures and compare the peak with the formula for such a training.
 
     Args:
-        make_model: makes a fresh model; called under a seed for each training, so that all
-            temperatures of a seed start from the same weights.
+        make_model: a function that makes a fresh model, such as ``lambda: MyModel()``; called under a seed for each
+            training, so that all temperatures of a seed start from the same weights.
         data: in any form that :func:`tstar.csg` takes: a name or path, arrays, a ``Dataset``, a
             ``DataLoader``, ``{"train": …, "test": …}``. Of large data sets 20,000 samples are read.
         temperatures: the grid; by default (1 and) the formula's T times ¼, ½, 1, 2, 4.
         budget: seconds for the whole check; sets the number of steps of each training.
         seeds: trainings for each temperature.
-        config: the protocol; its ``epochs`` are the most that is trained, whatever the budget.
+        config: the whole protocol; its ``steps`` or ``epochs`` are the most that is trained, whatever the budget.
         csg: the data's difficulty where it is known, so that the formula can use it.
         head: the output layer's path, where the model has several.
         progress: called with the trainings done, their total, and what is next.
+        training: in place of ``config``, how you train, in keywords of :func:`tstar.recommend`: ``optimizer`` (a name, a
+            pair such as ``("sgd", 0.1)``, or a torch optimizer to read), ``lr``, ``momentum``, ``weight_decay``,
+            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``.
     """
     started = time.perf_counter()
+    _check_maker(make_model)
+    config = _protocol(config, training)
     task = as_task(data)
-    config = config or Config()
     config = replace(
         config,
         augment=config.augment and task.raw,
@@ -306,6 +318,32 @@ def _accuracies(runs: Sequence[Result], chance: float) -> tuple[list[float], lis
     val = [chance if run.val_accuracy is None else run.val_accuracy for run in runs]
     test = [chance if run.test_accuracy is None else run.test_accuracy for run in runs]
     return val, test
+
+
+def _check_maker(make_model: Any) -> None:
+    if isinstance(make_model, nn.Module) or not callable(make_model):
+        kind = "a model" if isinstance(make_model, nn.Module) else "an object"
+        raise TstarError(
+            f"make_model must be a function that makes a fresh model for each training, got {kind} of type "
+            f"{type(make_model).__name__}; pass one, such as lambda: MyModel()."
+        )
+
+
+def _protocol(config: Config | None, training: Mapping[str, Any]) -> Config:
+    """The protocol as it is given, or the paper's with what the keywords say."""
+    told = {name: value for name, value in training.items() if value is not None}
+    for name in told:
+        if name not in _TRAINING:
+            raise unknown("keyword", name, _TRAINING)
+    if config is None:
+        epochs = {"epochs": told.pop("epochs")} if "epochs" in told else {}
+        read = vars(Training.of(**told))
+        return Config(**epochs, **{n: read[n] for n in _TRAINING if read.get(n) is not None})
+    if told:
+        raise TstarError(
+            f"How to train must be said once, got config and {', '.join(told)}; put it all into the Config."
+        )
+    return config
 
 
 def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
