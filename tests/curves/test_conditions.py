@@ -353,3 +353,9 @@ def test_curves_of_any_treatment_and_of_conditions_read_before(runs):
         grids(conditions(mixed), norm="layer")
     with pytest.raises(TstarError, match="No finished runs found among 12"):
         conditions(runs.assign(status="failed").head(12))
+
+
+def test_without_a_status_every_run_is_a_result(runs):
+    found = grouped(runs.drop(columns="status"))
+    assert [c.diverged for c in found] == [0] * 4
+    assert found == grouped(runs)

@@ -99,6 +99,9 @@ def test_transformers_declare_theirs():
         "pixel_attention_mask": (2, 16),
         "spatial_shapes": (2, 2),
     }
+    first = next(standard_inputs(transformer("pixel_values", vision_config=vision)))
+    assert first["spatial_shapes"].prod(1).tolist() == [16, 16]  # as many patches as there are
+    assert first["pixel_attention_mask"].all()
     sound = shapes(transformer("input_values", num_mel_bins=40, max_length=100))
     assert sound[:3] == [
         {"input_values": (2, 16000)},
