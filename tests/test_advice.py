@@ -14,7 +14,6 @@ import tstar
 from tstar import TstarError
 from tstar.formula import similar
 from tstar.formula.choice import choose_variant
-from tstar.formula.training import Training
 
 
 def model(M=64, K=10):
@@ -26,7 +25,7 @@ def model(M=64, K=10):
 @pytest.fixture
 def taken(monkeypatch):
     """As if BN and T at the user's rate had gained in every group, and every training were near."""
-    choice = {"recipe": "bn", "gain": 2.0, "error": 0.5, "trainings": 20}
+    choice = {"recipe": "bn", "gain": 2.0, "low": 1.0, "high": 3.0, "trainings": 20}
     monkeypatch.setattr(similar, "choice", lambda family: choice)
     monkeypatch.setattr(similar, "FAR", 1e9)
 
@@ -214,106 +213,6 @@ def test_budgets_that_were_not_measured_are_flagged(taken):
     assert ("caution", "extrapolation") in codes(tiny)
 
 
-def stored(monkeypatch, recipe="bn", gain=2.0, travel=0.0, norms="batch-norms"):
-    """As if the atlas had thirty trainings like the one below, with this gain."""
-    mine = similar.coordinates(HOW, 64, 10, None)
-    place = {**mine, "travel": mine["travel"] + travel}
-    gains = dict.fromkeys(("bn", "faster"), gain)
-    row = {"optimizer": "sgd", "norms": norms, "coordinates": place, "gains": gains, "keys": ["a"]}
-    choice = {
-        "norms": "batch-norms",
-        "optimizer": "sgd",
-        "recipe": recipe,
-        "gain": gain,
-        "error": 0.3,
-        "trainings": 30,
-    }
-    content = {
-        "rows": [row] * 30,
-        "scales": dict.fromkeys(mine, 1.0),
-        "choices": [choice],
-        "noise": 1.0,
-        "widening": 1.0,
-    }
-    monkeypatch.setattr(similar, "stored", lambda: content)
-
-
-HOW = Training("sgd", 0.1, 1000, 0.9, batch_size=64)
-
-
-def test_the_evidence_decides_and_is_told(monkeypatch):
-    stored(monkeypatch)
-    net = model()
-    advice = tstar.recommend(net, optimizer=HOW)
-    assert not advice.leave
-    assert advice.temperature == tstar.temperature(64, 10, optimizer=HOW)
-    assert (advice.evidence.median, advice.evidence.helped) == (2.0, similar.NEIGHBORS)
-    assert "median +2.0 points over the plain model" in str(advice)
-    assert ("note", "gain") in codes(advice)
-    assert json.loads(json.dumps(advice.to_dict()))["evidence"]["rows"][0]["keys"] == ["a"]
-
-
-def test_a_loader_tells_samples_and_batch_size(monkeypatch):
-    stored(monkeypatch)
-    data = torch.utils.data.TensorDataset(torch.rand(100, 12), torch.arange(100) % 10)
-    loader = torch.utils.data.DataLoader(data, batch_size=32)
-    told = {"optimizer": ("sgd", 0.1), "steps": 1000}
-    asked = []
-    monkeypatch.setattr(similar, "nearest", lambda *given: asked.append(given[3]))
-    for given in (loader, data):
-        advice = tstar.recommend(model(), given, **told)
-        assert advice.training.batch_size == (32 if given is loader else None)
-    assert asked == [100, 100]
-
-
-def test_leave_it_is_an_answer(monkeypatch):
-    stored(monkeypatch, recipe="leave", gain=0.0)
-    net = model()
-    advice = tstar.recommend(net, optimizer=HOW)
-    assert advice.leave
-    assert (advice.temperature, advice.norm, advice.lr_factor) == (1.0, None, 1.0)
-    assert str(advice).startswith("Leave the model as it is")
-    assert ("note", "leave") in codes(advice)
-    assert advice.evidence.median == 0.0  # of BN and T, which is why
-    same = tstar.temper(net, advice)
-    assert str(same) == str(net)
-    assert all(torch.equal(a, b) for a, b in zip(same.parameters(), net.parameters(), strict=True))
-
-
-def test_a_higher_rate_comes_with_its_own_temperature(monkeypatch):
-    stored(monkeypatch, recipe="faster")
-    advice = tstar.recommend(model(), optimizer=HOW)
-    assert advice.lr_factor == 3
-    faster = dataclasses.replace(HOW, lr=0.3)
-    assert advice.temperature == pytest.approx(tstar.temperature(64, 10, optimizer=faster))
-    assert "multiply the learning rate by 3" in str(advice)
-
-
-def test_fine_tuning_a_whole_network_is_not_in_the_second_atlas(monkeypatch):
-    stored(monkeypatch, recipe="faster")
-    net = model()
-    advice = tstar.recommend(net, optimizer=HOW, scenario="finetune")
-    assert (advice.variant, advice.lr_factor, advice.evidence) == ("budget", 1.0, None)
-    for parameter in net[:4].parameters():
-        parameter.requires_grad_(False)
-    probe = tstar.recommend(net, optimizer=HOW, scenario="finetune")
-    assert (probe.variant, probe.lr_factor) == ("speed", 3.0)  # a linear probe is
-
-
-def test_far_from_everything_nothing_is_advised(monkeypatch):
-    stored(monkeypatch, travel=10.0)
-    advice = tstar.recommend(model(), optimizer=HOW)
-    assert advice.leave
-    assert ("caution", "far") in codes(advice)
-
-
-def test_a_variant_of_the_paper_is_followed_whatever_the_evidence_says(monkeypatch):
-    stored(monkeypatch, recipe="leave")
-    advice = tstar.recommend(model(), optimizer=HOW, variant="cn")
-    assert not advice.leave
-    assert advice.evidence is None
-
-
 def test_what_else_a_careful_colleague_would_say():
     net = model()
     adam = tstar.recommend(
@@ -376,13 +275,14 @@ def test_it_prints_well():
     assert "δ·ln K" in text
     assert "caution: Label smoothing" in text
     html = advice._repr_html_()
-    assert "<b>Train at T = 5.354, with a BatchNorm before the output layer.</b>" in html
+    assert (
+        "<b>Train at T = 5.354, with a BatchNorm before the output layer, if you train as" in html
+    )
     from rich.console import Console
 
     console = Console(record=True, width=120, file=io.StringIO())
     console.print(advice)
     assert "Train at T = 5.354" in console.export_text()
-    import json
 
     assert json.loads(json.dumps(advice.to_dict()))["head"] == "4"
 
@@ -412,7 +312,7 @@ def test_bad_input(arguments, message):
 
 
 def test_a_single_logit_is_refused():
-    with pytest.raises(TstarError, match="num_classes must be"):
+    with pytest.raises(TstarError, match="at least two classes, got a single logit"):
         tstar.recommend(model(64, 1))
 
 
@@ -467,12 +367,6 @@ def test_levit_gets_no_second_norm():
     assert tstar.recommend(dense).norm == "batch"  # an activation and pooling lie between
 
 
-def test_networks_of_another_family_are_told():
-    net = nn.Sequential(nn.Linear(12, 64), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 10))
-    assert ("caution", "network-family") in codes(tstar.recommend(net))
-    assert ("caution", "network-family") not in codes(tstar.recommend(net, scenario="finetune"))
-
-
 def test_leave_it_is_advice_that_temper_follows():
     net = model()
     advice = tstar.recommend(net, norm=None)
@@ -496,7 +390,6 @@ def test_what_else_an_advice_can_ask_for():
 
 
 def test_to_dict_is_strict_json():
-    import json
 
     for advice in (tstar.recommend(model()), tstar.explain(10**300, 10, variant="cn")):
         json.dumps(advice.to_dict(), allow_nan=False)

@@ -12,14 +12,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
-from tstar.formula.cautions import Notice, by_gravity, transformer_rate
+from tstar.formula.cautions import Notice, by_gravity, notices, transformer_rate
 from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients
-from tstar.formula.equation import Explanation, explain
+from tstar.formula.equation import Explanation, computed, judged
 from tstar.formula.similar import Expectation
 from tstar.formula.training import Keywords, Training
 from tstar.numbers import whole
-from tstar.surgery.finding import Head, resolve_head, unwrap
+from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm
 from tstar.surgery.normalizing import norms_of
 from tstar.surgery.preceding import preceding_norm
@@ -79,7 +79,7 @@ class Recommendation(rendering.Drawn):
     @property
     def expectation(self) -> str:
         """What to expect over the plain model, in words; empty where it is not known."""
-        if self.evidence is None:
+        if self.evidence is None or self.evidence.far:
             return ""
         return f"With a BatchNorm and T: {self.evidence}" if self.leave else str(self.evidence)
 
@@ -176,6 +176,7 @@ def recommend(
         raise unknown("norm", norm, ("batch",))
     found = resolve_head(model, head, example_input)
     check_task(unwrap(model), [found], loss)
+    check_head(unwrap(model), found)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     norms = norms_of(unwrap(model), found.layer)
     told = _told(data, training, found)
@@ -187,7 +188,8 @@ def recommend(
         extra += _class_count(data, K)
         if csg is None and uses_csg(told, variant, coefficients):
             csg = _measure(data, K, extra)
-    leave, factor, evidence = norm is None, 1.0, None
+    ours = variant is None and coefficients is None
+    leave, evidence = norm is None, None
     if leave:
         extra.append(
             Notice(
@@ -197,24 +199,29 @@ def recommend(
                 "it no T is known to help.",
             )
         )
-    elif variant is None and coefficients is None and told.measured and told.scenario != "finetune":
-        chosen = similar.choice(told.family)
-        recipe = str(chosen["recipe"])
-        asked = "bn" if recipe == similar.LEAVE else recipe
+    elif ours and told.measured and told.scenario != "finetune":
         samples = None if data is None else _length(data)
-        evidence = similar.nearest(told, found.num_features, K, samples, norms, asked)
-        leave = recipe == similar.LEAVE or evidence is None or evidence.far
-        factor = 1.0 if leave else similar.rate_of(told.family)
-        extra.append(_choice(told, chosen, evidence))
+        recipe = similar.recipe_of(told.family)
+        evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
+        chosen = similar.choice(told.family)
+        leave = chosen["recipe"] == similar.LEAVE or evidence is None or evidence.far
+        if evidence is not None and not evidence.far:
+            extra.append(_choice(told, chosen))
+    if _attends(unwrap(model)):
+        failing = tuple(transformer_rate(told))
+        leave = leave or (bool(failing) and ours)
+        extra += failing
+    factor = 1.0 if leave or evidence is None else similar.rate_of(told.family)
     at = told if factor == 1 or told.lr is None else replace(told, lr=factor * told.lr)
-    result = explain(
-        found.num_features, K, csg, variant=variant, coefficients=coefficients, optimizer=at
-    )
+    result = computed(found.num_features, K, csg, at, variant, coefficients)
+    if ours:
+        result = judged(result, evidence)
+    leave = leave or result.leave
+    result = replace(result, leave=leave, temperature=1.0 if leave else result.temperature)
+    result = replace(result, notices=notices(result, K))
     follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
-    extra += _network(unwrap(model), found, follows, told)
-    if leave:
-        result = replace(result, temperature=1.0)
-    elif example_input is not None and told.family == "sgd":
+    extra += _network(unwrap(model), found, follows)
+    if not leave and example_input is not None and told.family == "sgd":
         inserted: Norm | None = None if follows else "batch"
         per_rate = factor / result.temperature
         extra += _speed(unwrap(model), found, per_rate, example_input, inserted)
@@ -235,22 +242,15 @@ def recommend(
     )
 
 
-def _choice(training: Training, chosen: Mapping[str, Any], evidence: Expectation | None) -> Notice:
-    """Why this recipe: what the measured trainings say, and how far this one is from them."""
+def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
+    """Why this recipe: what all measured trainings with this kind of optimizer say."""
     family = {"sgd": "SGD", "adam": "Adam and AdamW"}[str(training.family)]
-    if evidence is not None and evidence.far:
-        return Notice(
-            "caution",
-            "far",
-            f"Nothing like this training was measured (the nearest is {evidence.distance:.1f} standard deviations off), so "
-            "nothing is advised; tstar.check tries it on your model.",
-        )
     count = chosen["trainings"]
     if chosen["recipe"] == similar.LEAVE:
         return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
     text = (
-        f"With {family} this gained {chosen['gain']:+.1f} ± {chosen['error']:.1f} points over the plain model on average "
-        f"({count} trainings)."
+        f"Over all {count} trainings with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
+        f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."
     )
     return Notice("note", "gain", text)
 
@@ -305,9 +305,7 @@ def _length(data: Any) -> int | None:
         return None
 
 
-def _network(
-    model: nn.Module, head: Head, follows: str | None, training: Training
-) -> Iterator[Notice]:
+def _network(model: nn.Module, head: Head, follows: str | None) -> Iterator[Notice]:
     """What is known to go wrong with this kind of network, or will matter later."""
     if follows:
         yield Notice(
@@ -322,18 +320,10 @@ def _network(
             "The output layer has no bias, which the norm's shift needs at the end: fold(model, allow_bias=True) will "
             "add one.",
         )
-    kinds = [type(module).__name__.lower() for module in model.modules()]
-    if any("attention" in kind for kind in kinds):
-        yield from transformer_rate(training)
-    batch_normed = any(isinstance(module, _BatchNorm) for module in model.modules())
-    other_norms = any("layernorm" in kind or "groupnorm" in kind for kind in kinds)
-    if other_norms and not batch_normed and training.scenario != "finetune":
-        yield Notice(
-            "caution",
-            "network-family",
-            "Small ViT and ConvNeXt networks, trained from scratch for a short time, were best at T = 1 to 2, whatever the "
-            "formula said; for networks without BatchNorm inside check with tstar.check.",
-        )
+
+
+def _attends(model: nn.Module) -> bool:
+    return any("attention" in type(module).__name__.lower() for module in model.modules())
 
 
 _MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more

@@ -117,8 +117,11 @@ def compare(got, M, K, csg, base=None, scenario=None):
 
 
 def run(code: str) -> float:
-    """The temperature that the copied lines put into a model."""
+    """The temperature that the copied lines put into a model; 1 where they leave it as it is."""
     import torch
+
+    if code.startswith("# Nothing to add"):
+        return 1.0
 
     names = {"model": torch.nn.Linear(4, 3, dtype=torch.float64)}
     exec(code, names)
@@ -230,7 +233,10 @@ def test_the_expectation_is_that_of_python(open_page):
         )
         text = page.inner_text("#expectation")
         if expected.far:
-            assert f"the nearest is {expected.distance:.1f} standard deviations off" in text
+            assert text == ""
+            far = f"the nearest is {expected.distance:.1f} standard deviations off"
+            assert far in page.inner_text("#notices")
+            assert page.inner_text("#headline").startswith("Leave the model as it is")
         else:
             assert text.endswith(str(expected)), (optimizer, norms)
 

@@ -19,7 +19,9 @@ def tstar(*words: str) -> subprocess.CompletedProcess[str]:
 def test_temperature_prints_the_value_and_its_terms():
     done = tstar("temperature", "--features", "2048", "--classes", "8", "--csg", "3.85")
     assert done.returncode == 0
-    assert done.stdout.startswith("Train at T = 24.89, with a BatchNorm before the output layer.")
+    assert done.stdout.startswith(
+        "Train at T = 24.89, with a BatchNorm before the output layer, if"
+    )
     assert "SGD at lr 0.1" in done.stdout  # what it is for, where the training is not told
     assert "γ·ln csg" in done.stdout
     assert "validated" in done.stdout

@@ -37,5 +37,5 @@ def test_no_other_error_and_no_number_outside_the_bounds(seed):
         assert 0 < result.temperature <= 512
         json.dumps(result.to_dict(), allow_nan=False)
         assert result._repr_html_()
-        assert str(result).startswith("Train at T = ")
+        assert str(result).startswith(("Train at T = ", "Leave the model as it is"))
     assert answered > 20  # the check sees both ends

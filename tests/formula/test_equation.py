@@ -219,7 +219,7 @@ def test_a_bound_below_the_lowest_that_is_advised():
         "lr·steps",
         pytest.approx(4e-4),
     )
-    assert flag.message.startswith("lr·steps = 0.0004 is below 1–50, where the budget was measured")
+    assert flag.message.startswith("lr·steps = 0.0004 is below 1–50, where the bound was measured")
     inside = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=0.1, steps=40)
     assert inside.flags == ()
     beyond = explain(16, 2, coefficients=BOUND, optimizer="sgd", lr=1.0, steps=400)

@@ -66,7 +66,7 @@ def test_the_text_by_hand():
 
 
 def test_a_model_that_is_left_has_neither_reasons_nor_terms():
-    result = tstar.explain(64, 10)
+    result = tstar.explain(64, 10, optimizer="sgd", lr=0.1, steps=500, variant="cn")
     left = describe(result, leave=True, facts="a small model", changes=("train longer",))
     assert left.verdict == ("Leave the model as it is: no BatchNorm, no temperature; train longer.")
     assert left.reasons == ("Coefficients: cn; a small model.",)

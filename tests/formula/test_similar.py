@@ -30,6 +30,7 @@ def test_coordinates_have_no_units():
         "travel": 0.1 * 1000 * 0.5 / 0.1,
         "noise": 0.1 / (64 * 0.1),
         "passes": 1000 * 64 / 3200,
+        "steps": 1000,
         "features": 64,
         "classes": 10,
     }
@@ -42,7 +43,7 @@ def test_coordinates_have_no_units():
 def test_adam_does_not_know_momentum():
     adam = Training("adamw", lr=1e-3, steps=100, batch_size=16)
     mine = similar.coordinates(adam, 64, None, None)
-    assert set(mine) == {"travel", "noise", "features"}
+    assert set(mine) == {"travel", "noise", "steps", "features"}
     assert mine["noise"] == pytest.approx(math.log(1e-3 / 4))
     assert mine["travel"] == pytest.approx(math.log(0.05))
 

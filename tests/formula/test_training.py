@@ -109,3 +109,16 @@ def test_a_torch_optimizer_is_read():
 
 def test_an_absurd_rate_still_has_a_finite_product():
     assert math.isfinite(Training("adamw", lr=1e308, steps=219).spent)
+
+
+def test_steps_and_epochs_must_agree():
+    how = {"epochs": 2, "samples": 100, "batch_size": 10}
+    assert Training.of(**how).steps == Training.of(**how, steps=20).steps == 20
+    with pytest.raises(TstarError, match="are 20 steps, and steps=21"):
+        Training.of(**how, steps=21)
+    assert Training.of(steps=21, epochs=2).steps == 21  # of epochs alone nothing can be counted
+
+
+def test_a_keyword_that_does_not_exist_is_named():
+    with pytest.raises(TstarError, match="Unknown keyword 'step'; did you mean 'steps'"):
+        Training.of("sgd", step=5)

@@ -114,7 +114,7 @@ function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
     const value = c * Math.sqrt((spent * M) / K);
     return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(c)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
   }
-  if (family !== "sgd") return { value: a, reads: "a, of Adam and AdamW," };
+  if (family !== "sgd") return { value: a, reads: "the T of Adam and AdamW" };
   const B = batch ?? known.batch;
   const rest = 1 - (momentum ?? known.momentum);
   const value = c * Math.sqrt(lr * M) * (steps / (K * B * rest)) ** p;
@@ -122,12 +122,13 @@ function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
   return { value, reads: `c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = ${numbers}` };
 }
 
-/** A training shorter than any that was measured; for Adam a longer one too. */
+/** A training shorter or longer than any that was measured; of a bound only Adam's longer ones. */
 function trainingFlags(budget, family, spent) {
   const [low, high] = budget.fitted[family];
   const below = spent < low;
-  if (!below && !(family === "adam" && spent > high)) return [];
-  const message = `lr·steps = ${general(spent, 3)} is ${below ? "below" : "above"} ${span([low, high])}, where the budget `
+  const law = budget.power !== undefined;
+  if (!below && !((law || family === "adam") && spent > high)) return [];
+  const message = `lr·steps = ${general(spent, 3)} is ${below ? "below" : "above"} ${span([low, high])}, where the ${law ? "law" : "bound"} `
     + "was measured: it is extrapolating";
   return [{ level: "extrapolation", message }];
 }
@@ -185,13 +186,15 @@ function decide(known, facts, training, named = null) {
   found = aware ? explainAware(known, aware, facts, training) : explainSet(known.sets[name], facts);
   const computed = found.temperature;
   let temperature = computed;
-  if (!named && ["scale-free", "other"].includes(training.family)) temperature = Math.min(computed, known.limits.SAFE);
+  const similar = !named && name === "speed" ? expectationOf(known, facts, training) : null;
+  const leave = !named && (["scale-free", "other"].includes(training.family) || Boolean(similar && similar.far));
+  if (leave) temperature = known.limits.SAFE;
   else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
   }
   // Where a notice gives another T, the bound's own words would not fit.
   const limit = found.limit && !found.law && temperature !== computed ? `${found.start}, lower than T*` : found.limit;
-  const result = { ...found, limit, computed, temperature, bound: found.bound ?? computed };
+  const result = { ...found, limit, computed, temperature, leave, similar, bound: found.bound ?? computed };
   return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
 }
 
@@ -201,7 +204,9 @@ function noticesFor(known, facts, training, result) {
   const found = [];
   const say = (key, values = {}) => found.push({ severity: texts[key][0], message: fill(texts[key][1], values) });
   const { family, lr, steps, scenario, factor, batch, smoothing } = training;
-  if (result.limit) {
+  if (result.leave && result.similar) {
+    say("far", { distance: result.similar.distance.toFixed(1), T: general(result.computed, 3), bound: general(result.bound, 3) });
+  } else if (result.limit) {
     if (family === "sgd" && result.computed < limits.SAFE) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
@@ -233,8 +238,8 @@ function noticesFor(known, facts, training, result) {
     }
   }
   const [low, high] = limits.BATCH_SIZES;
-  if (batch === 1) say("batch-of-one");
-  else if (batch !== null && !inside([low, high], batch)) say("batch-size", { size: batch.toLocaleString("en-US"), low, high });
+  if (batch === 1 && !result.leave) say("batch-of-one");
+  else if (!result.leave && batch !== null && !inside([low, high], batch)) say("batch-size", { size: batch.toLocaleString("en-US"), low, high });
   if (smoothing) say("label-smoothing", { smoothing: general(smoothing) });
   if (facts.num_classes !== null && facts.num_classes < limits.FEWEST_CLASSES && !result.limit) say("few-classes", { K: general(facts.num_classes) });
   return found.sort((a, b) => limits.ORDER.indexOf(a.severity) - limits.ORDER.indexOf(b.severity));

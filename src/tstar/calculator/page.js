@@ -86,7 +86,8 @@ function showAnswer(result) {
   const headline = by("headline");
   headline.dataset.temperature = result.temperature;
   headline.dataset.variant = result.name;
-  headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), " with a BatchNorm before the output layer ",
+  if (result.leave) headline.replaceChildren(make("b", {}, "Leave the model as it is"), ": no BatchNorm, T = 1 ", make("span", { class: "tag" }, NAMES[result.name]));
+  else headline.replaceChildren("Train at ", make("strong", {}, `T = ${general(result.temperature, 4)}`), " with a BatchNorm before the output layer ",
     make("span", { class: "tag" }, NAMES[result.name]));
   by("reason").textContent = result.reason;
   by("notices").replaceChildren(...result.notices.map(({ severity, message }) =>
@@ -175,7 +176,7 @@ function update() {
   const faster = known.faster[training.family] ?? 1;
   const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
   by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
-  by("code").textContent = codeFor(facts, training, named);
+  by("code").textContent = answer.leave ? "# Nothing to add: train the plain model." : codeFor(facts, training, named);
   showVariants(facts, answer.temperature === answer.computed ? answer.name : null);
   showRules(facts, advised);
   drawn = drawChart(by("chart"), known, facts, training, named ?? "advice", answer.temperature);

@@ -9,6 +9,7 @@ function coordinatesOf(known, facts, { family, lr, steps, momentum, batch, facto
   if (lr !== null && steps !== null) found.travel = lr * steps * rate * longer;
   if (lr !== null && batch !== null) found.noise = (lr * longer) / (sgd ? batch : Math.sqrt(batch));
   if (steps !== null && batch !== null && samples) found.passes = (steps * batch) / samples;
+  if (steps !== null) found.steps = steps;
   found.features = facts.num_features;
   if (facts.num_classes) found.classes = facts.num_classes;
   return Object.fromEntries(Object.entries(found).map(([name, value]) => [name, Math.log(value)]));
@@ -32,14 +33,14 @@ function expectationOf(known, facts, training) {
   const near = [];
   for (const row of rows) {
     if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
-    const both = Object.keys(mine).filter((name) => name in row.coordinates);
+    const both = Object.keys(mine).filter((name) => name in row.coordinates && name in scales);
     const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);
     const apart = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / both.length);
     near.push([apart + (training.norms && row.norms !== training.norms ? otherNorms : 0), row]);
   }
   near.sort((a, b) => a[0] - b[0]);
   let beyond = 0;
-  for (const [name, value] of Object.entries(mine)) {
+  for (const [name, value] of Object.entries(mine).filter(([name]) => name in scales)) {
     const others = near.map(([, row]) => row.coordinates[name]).filter((other) => other !== undefined);
     beyond = Math.max(beyond, (Math.min(...others) - value) / scales[name], (value - Math.max(...others)) / scales[name]);
   }
@@ -53,13 +54,13 @@ function expectationOf(known, facts, training) {
   };
 }
 
-/** The expectation in words. */
+/** The expectation in words; empty where nothing like it was measured, which a notice says. */
 function expectationText(found) {
-  const points = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(1)}`;
-  if (found.far) {
-    return `Nothing like this training was measured (the nearest is ${found.distance.toFixed(1)} standard deviations off), so `
-      + "nothing is advised; tstar.check tries it on your model.";
-  }
+  // Ties go to the even digit, as in Python: of one decimal only quarters can be ties.
+  const tie = (value) => Math.abs(value * 4) % 2 === 1;
+  const rounded = (value) => (tie(value) ? (2 * Math.round(value * 5)) / 10 : value).toFixed(1);
+  const points = (value) => `${value < 0 ? "-" : "+"}${rounded(Math.abs(value))}`;
+  if (found.far) return "";
   return `Of the ${found.trainings} most similar trainings of the atlas ${found.helped} gained and ${found.harmed} lost more than noise; median `
     + `${points(found.median)} points over the plain model, four of five between ${points(found.low)} and ${points(found.high)}.`;
 }

@@ -92,7 +92,8 @@ def _show(result: Csg, rows: list[tuple[int, Explanation]], plot: Path | None) -
         table.add_column(str(M), justify="right")
     table.add_row("T*", *(f"{why.temperature:.2f}" for _, why in rows))
     title = (
-        f"\nT* to train at, by M, the width of the output layer's input (coefficients: {variant})"
+        f"\nThe paper's T* by M, the width of the output layer's input (coefficients: {variant}), for SGD at 0.1 over 200 epochs; "
+        "for another training: tstar recommend"
     )
     tell(title)
     Console().print(table)

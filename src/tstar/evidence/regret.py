@@ -73,7 +73,8 @@ def advised(
         )
     except TstarError:  # a fact that the set needs is missing: this condition has no T
         return None
-    return result.temperature
+    # Where nothing like it was measured the advice is to leave the model; a report still judges the law's T.
+    return result.computed if result.leave and result.limit is not None else result.temperature
 
 
 def _number(value: Any) -> float | None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
 from tstar.errors import TstarError
-from tstar.formula import cautions, law, rendering
+from tstar.formula import cautions, law, rendering, similar
 from tstar.formula.cautions import Notice
 from tstar.formula.choice import choose
 from tstar.formula.coefficients import Coefficients, get
@@ -72,7 +72,8 @@ class Limit:
 class Explanation(rendering.Drawn):
     """T with its reasons: the terms of T* one by one, the training's limit, why this formula, and what to mind.
 
-    ``computed`` is what the formula gives; ``temperature`` is lower or higher only where a notice says why.
+    ``computed`` is what the formula gives; ``temperature`` is lower or higher only where a notice says why. ``leave``: nothing
+    like this training was measured, so the model is best left as it is, and ``temperature`` is 1.
     """
 
     temperature: float
@@ -85,6 +86,8 @@ class Explanation(rendering.Drawn):
     reason: str
     limit: Limit | None = None
     notices: tuple[Notice, ...] = ()
+    leave: bool = False
+    evidence: similar.Expectation | None = None
 
     @property
     def variant(self) -> str:
@@ -127,7 +130,7 @@ class Explanation(rendering.Drawn):
 
     def describe(self) -> rendering.Description:
         """What there is to say, the verdict first, before it is drawn."""
-        return rendering.describe(self)
+        return rendering.describe(self, leave=self.leave)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain JSON types."""
@@ -135,6 +138,7 @@ class Explanation(rendering.Drawn):
             "verdict": self.describe().verdict,
             "temperature": self.temperature,
             "computed": self.computed,
+            "leave": self.leave,
             "unclipped": self.unclipped,
             "clipped": self.clipped,
             "variant": self.variant,
@@ -169,17 +173,15 @@ def temperature(
         training: how you train, in the keywords of :meth:`tstar.formula.training.Training.of`: ``optimizer`` (a
             name, a pair such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``
             (with ``samples``), ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``
-            (``"scratch"`` or ``"finetune"``). With optimizer, learning rate and steps T is no hotter than this
-            training can learn at.
+            (``"scratch"`` or ``"finetune"``). With optimizer, learning rate and steps T fits this training; it is 1
+            where nothing like it was measured.
 
     >>> temperature(512)
     11.6739...
     >>> round(temperature(2048, num_classes=8, csg=3.85), 2)   # ISIC in the paper
     24.89
-    >>> temperature(64, 10, lr=0.1, optimizer="sgd", steps=50_000) == temperature(64, 10)
-    True
-    >>> temperature(64, 10, lr=0.01, optimizer="sgd", steps=800) < 3   # too few steps for that
-    True
+    >>> round(temperature(64, 10, optimizer="sgd", lr=0.1, steps=800, batch_size=64), 2)   # a short training
+    2.9
     """
     result = explain(
         num_features, num_classes, csg, variant=variant, coefficients=coefficients, **training
@@ -205,18 +207,52 @@ def explain(
 ) -> Explanation:
     """As :func:`temperature`, with the terms one by one, why this formula, and what to be careful about.
 
-    >>> print(explain(64, num_classes=10, optimizer="sgd", lr=0.1, steps=50_000))  # doctest: +ELLIPSIS
-    Train at T = 5.354, with a BatchNorm before the output layer.
+    >>> print(explain(64, num_classes=10, variant="cn"))  # doctest: +ELLIPSIS
+    Train at T = 5.354, with a BatchNorm before the output layer, if you train as the paper does.
       ...
       α·sqrt(M) = 0.4051·8             +3.2408
       β                                +6.6560
       δ·ln K = -1.973·ln 10            -4.5430
     """
+    told = Training.of(**training)
+    result = computed(num_features, num_classes, csg, told, variant, coefficients)
+    if variant is None and coefficients is None:
+        result = judged(result, evidence_for(result, num_features, num_classes))
+    return replace(result, notices=cautions.notices(result, num_classes))
+
+
+def judged(result: Explanation, evidence: similar.Expectation | None) -> Explanation:
+    """T where the evidence supports it, else 1."""
+    T = cautions.safe_temperature(result, evidence)
+    return replace(
+        result, temperature=T, leave=cautions.leaves(result, evidence), evidence=evidence
+    )
+
+
+def evidence_for(
+    result: Explanation, num_features: float, num_classes: float | None
+) -> similar.Expectation | None:
+    """What trainings like this one gained, where a law of the second atlas gives T."""
+    budget, told = result.coefficients.budget, result.training
+    if budget is None or not budget.is_law or num_classes is None:
+        return None
+    recipe = similar.recipe_of(told.family)
+    return similar.nearest(told, num_features, num_classes, None, None, recipe)
+
+
+def computed(
+    num_features: int,
+    num_classes: int | None,
+    csg: SupportsFloat | None,
+    told: Training,
+    variant: str | None = None,
+    coefficients: Coefficients | str | os.PathLike[str] | None = None,
+) -> Explanation:
+    """What the formula gives, before it is asked whether the evidence supports it."""
     M = float(whole("num_features", num_features, least=1))
     K = None if num_classes is None else float(whole("num_classes", num_classes, least=2))
     known = None if csg is None else check_csg(csg)
     inputs = {"num_features": M, "num_classes": K, "csg": known}
-    told = Training.of(**training)
     chosen, reason = choose(inputs["num_classes"], inputs["csg"], told, variant, coefficients)
     terms = _terms(chosen, inputs)
     total = math.fsum(term.value for term in terms)
@@ -230,7 +266,7 @@ def explain(
         T = law.within(chosen.budget, limit.value, T)
     unused = {"csg": chosen.gamma is None, "num_classes": chosen.delta is None}
     used = {n: v for n, v in inputs.items() if v is not None and not unused.get(n)}
-    result = Explanation(
+    return Explanation(
         temperature=T,
         computed=T,
         unclipped=total,
@@ -241,9 +277,6 @@ def explain(
         reason=reason,
         limit=limit,
     )
-    own = variant is not None or coefficients is not None
-    result = replace(result, temperature=T if own else cautions.safe_temperature(result))
-    return replace(result, notices=cautions.notices(result, inputs["num_classes"]))
 
 
 def _limit(
@@ -291,14 +324,16 @@ def _flags(c: Coefficients, used: dict[str, float], limit: Limit | None) -> Iter
 
 
 def _budget_flags(c: Coefficients, limit: Limit | None, training: Training) -> Iterator[Flag]:
-    """A training shorter than any that was measured; for Adam a longer one too, which the paper has not tried."""
+    """A training shorter or longer than any that was measured; of a bound only Adam's, since the paper has long SGD runs."""
     if c.budget is None or limit is None:
         return
     low, high = c.budget.fitted.get(training.family or "", (0.0, math.inf))
-    below, above = training.spent < low, training.family == "adam" and training.spent > high
+    long = c.budget.is_law or training.family == "adam"
+    below, above = training.spent < low, long and training.spent > high
     if below or above:
+        what = "law" if c.budget.is_law else "bound"
         message = (
-            f"lr·steps = {training.spent:.3g} is {'below' if below else 'above'} {low:g}–{high:g}, where the budget "
+            f"lr·steps = {training.spent:.3g} is {'below' if below else 'above'} {low:g}–{high:g}, where the {what} "
             "was measured: it is extrapolating"
         )
         yield Flag("extrapolation", "lr·steps", training.spent, message)

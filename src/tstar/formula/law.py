@@ -113,7 +113,7 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
     if b.power is None:
         return b.adam * spent * M, f"a·lr·steps·M = {b.adam:g}·{spent:.4g}·{M:g}"
     if not sgd:
-        return b.adam, "a, of Adam and AdamW,"
+        return b.adam, "the T of Adam and AdamW"
     assert training.lr is not None
     assert training.steps is not None
     batch = BATCH if training.batch_size is None else training.batch_size

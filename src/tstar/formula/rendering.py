@@ -60,6 +60,8 @@ def _verdict(result: Explanation, leave: bool, norm: str | None, changes: tuple[
         return f"Leave the model as it is: no BatchNorm, no temperature{also}."
     T = f"{result.temperature:.4g}"
     where = "with a BatchNorm before the output layer" if norm else "without a new norm"
+    if any(notice.code == "unknown-training" for notice in result.notices):
+        where += ", if you train as the paper does"
     return f"Train at T = {T}, {where}{also}."
 
 

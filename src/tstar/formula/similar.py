@@ -6,6 +6,7 @@ atlas (``SCALES`` of the data file):
     travel    lr·steps·r/(1 − μ) for SGD, lr·steps·r for Adam: how far a weight can go (r: the mean rate over the highest)
     noise     lr/(B·(1 − μ)) for SGD, lr/sqrt(B) for Adam: how noisy the steps are
     passes    steps·B/N: how often each sample is seen
+    steps     their number
     features  M
     classes   K
 
@@ -80,6 +81,8 @@ def coordinates(
         found["noise"] = t.lr * longer / (t.batch_size if sgd else math.sqrt(t.batch_size))
     if t.steps is not None and t.batch_size is not None and samples:
         found["passes"] = t.steps * t.batch_size / samples
+    if t.steps is not None:
+        found["steps"] = t.steps
     if num_features:
         found["features"] = num_features
     if num_classes:
@@ -114,13 +117,19 @@ def choice(family: str | None) -> Mapping[str, Any]:
     return {"recipe": LEAVE, "trainings": 0}
 
 
+def recipe_of(family: str | None) -> str:
+    """The recipe to look for among the measured trainings; where none is favored, BN with T at the plain model's rate."""
+    recipe = str(choice(family)["recipe"])
+    return "bn" if recipe == LEAVE else recipe
+
+
 def rate_of(family: str | None) -> float:
     """What the recipe for this family of optimizers multiplies the learning rate by."""
     return RATES.get(choice(family)["recipe"], 1.0)
 
 
 def nearest(
-    training: Training, num_features: float, num_classes: float, samples: float | None, norms: str, recipe: str
+    training: Training, num_features: float, num_classes: float, samples: float | None, norms: str | None, recipe: str
 ) -> Expectation | None:  # fmt: skip
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
     known = stored()
@@ -140,7 +149,7 @@ def outside(
     most = 0.0
     for name, value in mine.items():
         known = [other[name] for other in theirs if name in other]
-        if known:
+        if known and name in scales:
             most = max(
                 most, (min(known) - value) / scales[name], (value - max(known)) / scales[name]
             )

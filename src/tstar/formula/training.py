@@ -132,6 +132,7 @@ class Training:
         label_smoothing: float = 0.0,
         scenario: str | None = None,
         layer: Any = None,
+        **others: Any,
     ) -> Training:
         """The record of what is known. A keyword counts more than what is read from the optimizer.
 
@@ -151,6 +152,8 @@ class Training:
             scenario: ``"scratch"`` or ``"finetune"``.
             layer: the output layer; of several groups of the optimizer the one that trains it counts.
         """
+        for name in others:
+            raise unknown("keyword", name, Keywords.__annotations__)
         known = cls()
         if isinstance(optimizer, cls):
             known = optimizer
@@ -247,16 +250,23 @@ def _known(name: str) -> str:
 
 
 def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
-    if steps is not None or epochs is None:
+    whole_story = epochs is not None and samples is not None and batch_size is not None
+    if epochs is None or (steps is not None and not whole_story):
         return steps
-    if samples is None or batch_size is None:
+    if not whole_story:
         raise TstarError(
             f"epochs={shown(epochs)} gives a number of steps only with samples=… and batch_size=…; pass them, or steps=…."
         )
     per_epoch = math.ceil(
         whole("samples", samples, least=1) / whole("batch_size", batch_size, least=1)
     )
-    return max(1, round(positive("epochs", epochs) * per_epoch))
+    counted = max(1, round(positive("epochs", epochs) * per_epoch))
+    if steps is not None and steps != counted:
+        raise TstarError(
+            f"steps and epochs must agree, but epochs={shown(epochs)} of {samples:,} samples are {counted:,} steps, and "
+            f"steps={shown(steps)}; leave one of them out."
+        )
+    return counted
 
 
 def _scheduled(

@@ -14,6 +14,7 @@ from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
+from tstar.surgery.monitoring import warn_of_rate
 from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.speed import backbone_scale
 
@@ -103,7 +104,7 @@ def param_groups(
     Args:
         model: a plain classifier, or one tempered with T = 1 (for the batch norm).
         temperature: T, or what :func:`tstar.recommend` returns.
-        lr: the learning rate of the model; the head's is derived.
+        lr: the learning rate of the model, times the advice's ``lr_factor``; the head's is derived.
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
         eps: ε of Adam and AdamW.
@@ -124,6 +125,7 @@ def param_groups(
     """
     model = unwrap(model)
     T = positive("The temperature", temperature)
+    warn_of_rate(temperature, [lr])
     by = factors(T, optimizer)
     for path, tempered in tempered_heads(model).items():
         if float(tempered.temperature) != 1.0:

@@ -24,7 +24,13 @@ from tstar.surgery.finding import (
 )
 from tstar.surgery.folded import warn_of_bias
 from tstar.surgery.head import Norm, TemperedHead
-from tstar.surgery.monitoring import expect_update, join_optimizer, live_optimizer, trains
+from tstar.surgery.monitoring import (
+    expect_update,
+    join_optimizer,
+    live_optimizer,
+    trains,
+    warn_of_rate,
+)
 from tstar.surgery.probing import run_once
 from tstar.surgery.recalibrating import shorten_memory
 from tstar.surgery.refusing import (
@@ -59,7 +65,8 @@ def temper(
 
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or what :func:`tstar.recommend` returns. An advice to leave the model gives it back as it is.
+        temperature: T, or what :func:`tstar.recommend` returns. An advice to leave the model gives it back as it is. The
+            learning rate stays yours to multiply by ``advice.lr_factor``.
         head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
             classifiers); found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
@@ -94,6 +101,8 @@ def temper(
     refuse_second_holder(model, heads)
     live = _live_optimizer(optimizer, temperature, heads, inplace)
     inplace = bool(inplace) or live is not None
+    if live is not None:
+        warn_of_rate(temperature, [group["lr"] for group in live.param_groups])
     if inplace and any(found.path == "" for found in heads):
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
