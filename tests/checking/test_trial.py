@@ -249,3 +249,10 @@ def test_a_training_said_twice_or_in_unknown_words_is_refused(digits):
         check(make_model, digits, batchsize=64)
     with pytest.raises(TstarError, match="Unknown optimizer 'lion'"):
         check(make_model, digits, optimizer="lion")
+
+
+@pytest.mark.parametrize(("end", "named"), [(nn.Softmax(1), "softmax"), (nn.Sigmoid(), "sigmoid")])
+def test_a_model_that_returns_no_logits_is_refused_before_it_trains(digits, planted, end, named):
+    with pytest.raises(TstarError, match=f"got a {named} after '3'"):
+        check(lambda: make_model().append(end), digits, config=QUICK)
+    assert planted == []

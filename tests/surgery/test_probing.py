@@ -151,9 +151,11 @@ def test_several_tensors_that_could_be_logits_are_refused():
 
 def test_a_walk_visits_each_node_once_and_stops_where_it_is_barred():
     graph = {
-        "logits": ("passed", "add", ["left", "right", None]),
+        "logits": ("passed", "add", ["left", "right", "gate", None]),
         "left": ("passed", "view", ["head"]),
         "right": ("passed", "view", ["head", "wall"]),
+        "gate": ("passed", "softmax", ["scale"]),  # beside the head, not after it
+        "scale": ("passed", "accumulategrad", []),
         "head": ("found", "fc", ["below"]),
         "wall": ("blocked", "Mm", []),
         "below": ("blocked", "Never", []),
@@ -168,7 +170,7 @@ def test_a_walk_visits_each_node_once_and_stops_where_it_is_barred():
     seen = walk(["logits"], look, ("odd",))
     assert (seen.paths, seen.blocked, seen.not_affine) == (("fc",), ("Mm",), ("odd",))
     assert seen.passed == ("add", "view")
-    assert sorted(visits) == ["head", "left", "logits", "right", "wall"]
+    assert sorted(visits) == ["gate", "head", "left", "logits", "right", "scale", "wall"]
 
 
 def test_tensors_are_found_at_any_depth_but_numbers_and_indices_are_none():

@@ -83,6 +83,65 @@ def test_a_sigmoid_after_the_logits_is_no_softmax(end):
     assert tstar.temper(model, 2.0, loss=nn.CrossEntropyLoss())
 
 
+def _true(z):
+    """Symbolic values have no truth."""
+    return bool(z.abs().sum() >= 0)
+
+
+class Ends(nn.Module):
+    """``end(model, logits)`` is what it returns."""
+
+    def __init__(self, end):
+        super().__init__()
+        self.body, self.fc, self.end = nn.Linear(6, 8), nn.Linear(8, 4), end
+        self.gate = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        return self.end(self, self.fc(self.body(x).relu()))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda self, z: z.softmax(-1),
+        lambda self, z: F.softmax(z, dim=1),
+        lambda self, z: z.softmax(-1) if _true(z) else z,  # cannot be traced
+    ],
+)
+@pytest.mark.parametrize("example", [None, torch.randn(3, 6)], ids=["no example", "example"])
+@pytest.mark.parametrize("loss", [None, nn.CrossEntropyLoss(), "cross_entropy", lambda z, y: z])
+def test_a_softmax_at_the_end_would_be_one_too_many(end, example, loss):
+    for model in (Ends(end), nn.Sequential(nn.Linear(6, 4), nn.Softmax(1))):
+        with pytest.raises(
+            TstarError, match=r"a softmax after '\w+': .* a second time\. Remove it"
+        ):
+            tstar.temper(model, 2.0, example_input=example, loss=loss)
+        with pytest.raises(TstarError, match="Remove it, train on the logits"):
+            tstar.recommend(model, example_input=example, loss=loss)
+        for nll in ("nll_loss", nn.NLLLoss()):  # of the logarithm of what the model returns
+            assert tstar.temper(model, 2.0, example_input=example, loss=nll)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda self, z: z.log_softmax(-1),
+        lambda self, z: z if self.training else z.softmax(-1),
+        lambda self, z: z if self.training else z.sigmoid(),
+        lambda self, z: z if self.training or not _true(z) else z.softmax(-1),
+        lambda self, z: z * self.gate.softmax(0),
+        lambda self, z: z * self.gate.sigmoid(),
+        lambda self, z: (z.softmax(-1), z),
+        lambda self, z: (z, z.softmax(-1)),
+        lambda self, z: {"probabilities": z.softmax(-1), "logits": z},
+    ],
+)
+@pytest.mark.parametrize("example", [None, torch.randn(3, 6)], ids=["no example", "example"])
+def test_a_softmax_for_the_users_of_the_model_or_beside_the_logits_is_none(end, example):
+    for model in (Ends(end), Ends(end).eval()):
+        assert isinstance(tstar.temper(model, 2.0, example_input=example).fc, TemperedHead)
+
+
 @pytest.mark.parametrize(
     "loss",
     [nn.BCEWithLogitsLoss(), F.binary_cross_entropy_with_logits, nn.MSELoss(), "mse_loss", F.smooth_l1_loss,

@@ -29,6 +29,7 @@ from tstar.formula.training import Keywords, Training
 from tstar.methods import get
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, resolve_head
+from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
@@ -232,6 +233,12 @@ def check(
     parts = make_parts(task, config, 0)  # type: ignore[arg-type]
     example = parts.ready(parts.x[:2])
     found = resolve_head(model, head, example)
+    ends = sorted(ENDS & {*found.passed})
+    if ends and config.loss == "cross-entropy":
+        raise TstarError(
+            f"The model must return logits, on which a check trains with cross-entropy, got a {ends[0]} after "
+            f"{found.path!r}; remove it in make_model."
+        )
     if found.num_classes != task.num_classes:
         raise TstarError(
             f"The model must have one output for each of the data's {task.num_classes} classes, got "

@@ -14,7 +14,7 @@ from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.layers import check_layer, is_output_layer, weight_of
-from tstar.surgery.probing import Seen, probe
+from tstar.surgery.probing import ENDS, Seen, probe
 from tstar.surgery.tracing import trace
 
 WRAPPERS = (
@@ -36,7 +36,7 @@ class Head:
     num_classes: int
     passed: tuple[str, ...] = field(
         default=(), repr=False, compare=False
-    )  # what is done to its output
+    )  # what is done to its output in training
 
     def __str__(self) -> str:
         name = f"{self.path!r}" if self.path else "the model itself"
@@ -137,10 +137,13 @@ def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) ->
     seen = _look(model, example_input)
     paths = list(seen.paths)
     if every:
-        paths += [path for path in _auxiliary(model, example_input) if path not in paths]
+        # the layers that lead to any output in training mode, such as auxiliary classifiers
+        trained = _in_training(model, example_input)
+        paths += [p for p in (trained.paths if trained else ()) if p not in paths]
     for path in paths:
         _refuse_adapted(model, path)
-    return [_record(path, model.get_submodule(path), seen.passed) for path in paths]
+    passed = _passed_in_training(model, example_input, seen)
+    return [_record(path, model.get_submodule(path), passed) for path in paths]
 
 
 def _look(model: nn.Module, example_input: Any) -> Seen:
@@ -204,17 +207,29 @@ def _clear(seen: Seen) -> Seen:
     return seen
 
 
-def _auxiliary(model: nn.Module, example_input: Any) -> list[str]:
-    """The layers that lead to any output in training mode, such as auxiliary classifiers."""
+def _in_training(model: nn.Module, example_input: Any) -> Seen | None:
+    """What a run in training mode shows, or ``None`` where none succeeds."""
     examples = [example_input] if example_input is not None else standard_inputs(model)
     for example in examples:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return list(probe(model, example, training=True).paths)
+                return probe(model, example, training=True)
         except Exception:
             continue
-    return []
+    return None
+
+
+def _passed_in_training(model: nn.Module, example_input: Any, seen: Seen) -> tuple[str, ...]:
+    """What is done to the output, without a softmax or sigmoid that the model takes in eval mode alone."""
+    if not ENDS & {*seen.passed}:
+        return seen.passed
+    trained = trace(model, training=True)
+    if trained is None or not trained.paths or trained.blocked:
+        trained = _in_training(model, example_input)
+    if trained is None or not trained.paths:
+        return seen.passed
+    return tuple(name for name in seen.passed if name not in ENDS or name in trained.passed)
 
 
 def _refuse_adapted(model: nn.Module, path: str) -> None:

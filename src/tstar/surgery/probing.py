@@ -32,7 +32,7 @@ _PASSES = re.compile(
     r"|Div|Mul|Add|Sub|Rsub|Neg|AccumulateGrad)",
     re.IGNORECASE,
 )
-
+ENDS = {"softmax", "sigmoid"}  # what makes probabilities of logits
 
 # What a node of a graph is ("found", "blocked" or "passed"), its name, and the nodes behind it.
 Look = tuple[str, str, list[Any]]
@@ -40,7 +40,7 @@ Look = tuple[str, str, list[Any]]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a probe saw: the layers the logits come from, what else they depend on directly, what is done to them."""
+    """What a probe saw: the layers the logits come from, what else they depend on directly, what is done to their output."""
 
     paths: tuple[str, ...]
     blocked: tuple[str, ...]
@@ -78,7 +78,8 @@ def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
             f"The model returns several tensors that could be the logits (they come from {names}); pass "
             "head='path.of.the.layer' to name the output layer."
         )
-    return leading[0]
+    # Of logits and their probabilities, the logits.
+    return next((seen for seen in leading if not ENDS & {*seen.passed}), leading[0])
 
 
 def _marker(
@@ -131,18 +132,31 @@ def _walk(ends: list[Tensor], marks: dict[Any, str], not_affine: tuple[str, ...]
 
 def walk(nodes: list[Any], look: Callable[[Any], Look], not_affine: tuple[str, ...] = ()) -> Seen:
     """From the logits back to the layers: the paths found, what barred the way, what lies between."""
-    names: dict[str, dict[str, None]] = {"found": {}, "blocked": {}, "passed": {}}
-    visited: set[Any] = set()
+    seen: dict[Any, tuple[str, str]] = {}
+    after: dict[Any, list[Any]] = {}
     while nodes:
         node = nodes.pop()
-        if node is None or node in visited:
+        if node is None or node in seen:
             continue
-        visited.add(node)
         kind, name, parents = look(node)
-        names[kind][name] = None
+        seen[node] = kind, name
+        for parent in parents:
+            after.setdefault(parent, []).append(node)
         nodes.extend(parents)
-    found, blocked, passed = (tuple(part) for part in names.values())
-    return Seen(found, blocked, not_affine, passed)
+    # Between are the nodes that lead to a layer: the softmax of a gate beside it, say, does not.
+    between: set[Any] = set()
+    reached = [node for node, (kind, _) in seen.items() if kind == "found"]
+    while reached:
+        node = reached.pop()
+        if node not in between:
+            between.add(node)
+            reached.extend(after.get(node, ()))
+
+    def names(wanted: str, among: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(seen[n][1] for n in among if seen[n][0] == wanted))
+
+    passed = names("passed", [node for node in seen if node in between])
+    return Seen(names("found", seen), names("blocked", seen), not_affine, passed)
 
 
 def call(model: nn.Module, example: Any) -> Any:

@@ -18,7 +18,8 @@ from tstar.surgery.finding import WRAPPERS, Head
 _NOT_SOFTMAX = (
     "BCE", "Binary", "binary", "Sigmoid", "sigmoid", "MultiLabel", "multilabel", "MSE", "mse", "L1", "l1_loss", "Huber", "huber",
 )  # fmt: skip
-_SOFTMAX = ("CrossEntropy", "cross_entropy", "NLL", "nll_loss")
+_CROSS_ENTROPY = ("CrossEntropy", "cross_entropy")  # takes a softmax itself
+_NLL = ("NLL", "nll_loss")  # takes logarithms of probabilities
 _TASKS = {
     "multi_label_classification": "a multi-label model (a sigmoid for each class)",
     "regression": "a regression model",
@@ -58,14 +59,23 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def check_task(model: nn.Module, heads: Sequence[Head] = (), loss: Any = None) -> None:
-    """Refuse what is not a softmax over classes: by the loss, a configuration in the model, a sigmoid at its end."""
+    """Refuse what is not one softmax over the logits: by the loss, a configuration in the model, what it ends in."""
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
     if any(part in name for part in _NOT_SOFTMAX):
         raise TstarError(
             f"A softmax over the classes must follow the logits, got the loss {name}, to which the softmax "
             "temperature does not apply."
         )
-    if any(part in name for part in _SOFTMAX):
+    if any(part in name for part in _NLL):
+        return
+    for head in heads:
+        if "softmax" in head.passed:
+            raise TstarError(
+                f"The model must return logits, got a softmax after {head.path!r}: cross-entropy would take a softmax of it "
+                "a second time. Remove it, train on the logits, and take the softmax where you need probabilities. If your "
+                "loss is the NLL of their logarithm, say loss='nll_loss'."
+            )
+    if any(part in name for part in _CROSS_ENTROPY):
         return
     what = next((f"a sigmoid after {h.path!r}" for h in heads if "sigmoid" in h.passed), "")
     for module in model.modules():

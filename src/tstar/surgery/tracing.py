@@ -27,10 +27,10 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def trace(model: nn.Module) -> Seen | None:
+def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
     """The layers that the logits come from, or ``None`` where the model cannot be traced."""
     try:
-        with warnings.catch_warnings(), undisturbed(model):
+        with warnings.catch_warnings(), undisturbed(model, training=training):
             warnings.simplefilter("ignore")
             graph = fx.Tracer().trace(model)
     except (
