@@ -199,6 +199,7 @@ def test_accuracies_by_seed_are_those_that_were_run():
     assert curve.by_seed(1.0) == {0: 0.1, 7: 0.3}
     assert curve.by_seed(2.0) == {0: 0.2}
     assert curve.by_seed(3.0) == {}
+    assert curve.diverged == 0  # unless it is said
 
 
 def by_hand(**facts):
@@ -359,3 +360,10 @@ def test_without_a_status_every_run_is_a_result(runs):
     found = grouped(runs.drop(columns="status"))
     assert [c.diverged for c in found] == [0] * 4
     assert found == grouped(runs)
+
+
+def test_several_runs_of_a_seed_at_one_temperature_are_one_by_their_mean(runs):
+    both = pd.concat([runs, runs.assign(val_accuracy=runs["val_accuracy"] / 2)])
+    for found, once in zip(grouped(both), grouped(runs), strict=True):
+        assert found.seeds == once.seeds
+        np.testing.assert_allclose(found.val, 0.75 * once.val)

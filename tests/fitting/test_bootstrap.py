@@ -114,6 +114,8 @@ def test_a_draw_that_cannot_tell_the_coefficients_apart_is_drawn_again():
     rng = np.random.default_rng(0)
     for _ in range(50):
         assert (bootstrap._weights(task, rng) == 0.5).all()
+    tiny = SimpleNamespace(design=task.design * np.array([1.0, 1e-7]))  # the unit does not matter
+    assert (bootstrap._weights(tiny, rng) == 0.5).all()
 
 
 def test_too_few_conditions_for_the_coefficients_are_said():

@@ -132,3 +132,13 @@ def test_a_bound_is_told_where_it_sets_the_temperature():
     how = {"M": 512, "K": 10, "optimizer": "sgd", "scenario": "finetune"}
     assert ("note", "budget") in codes(lr=0.01, steps=800, **how)
     assert ("note", "budget") not in codes(lr=0.1, steps=100_000, **how)
+
+
+def test_a_schedule_that_could_not_be_read_is_named():
+    read = Training("sgd", 0.1, 800, schedule="Mine", rate_factor=0.5)
+    unread = Training("sgd", 0.1, 800, schedule="Mine")
+    assert "schedule-unread" not in {code for _, code in codes(optimizer=read)}
+    assert "schedule-unread" not in {code for _, code in codes(optimizer="sgd")}
+    found = tstar.explain(64, 10, optimizer=unread).notices
+    (said,) = (notice for notice in found if notice.code == "schedule-unread")
+    assert "Mine" in said.message
