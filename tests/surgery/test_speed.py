@@ -373,4 +373,30 @@ def test_the_table_by_hand():
     ]
     nothing = Speeds(1.0, 0.0, 0.0, 0.0, 1.0, "sgd", 0.1, 1.0)
     assert "The head learns inf times" in str(nothing)
-    assert "The logits are 1 times" in str(nothing)
+    assert "The logits are as large as in your plain model." in str(nothing)
+
+
+@pytest.mark.parametrize(("ratio", "times"), [(1.0, ""), (1.04, ""), (0.996, ""), (1.06, "1.1 times "), (0.94, "0.94 times ")])  # fmt: skip
+def test_a_ratio_that_rounds_to_one_is_no_number(ratio, times):
+    assert str(Speeds(ratio, 1.0, ratio, 1.0, ratio, "sgd", 0.1, 1.0)).splitlines()[4:] == [
+        f"The head learns {times}as fast as in your plain model.",
+        f"The backbone learns {times}as fast as in your plain model.",
+        f"The logits are {times}as large as in your plain model.",
+    ]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_has_no_speed(bad):
+    model, x = network(), batch()
+    x[3, 2] = bad
+    head = find_head(model)
+    for given in (x, (x,), [x, torch.arange(B)], {"input": x}):
+        with pytest.raises(TstarError, match="The batch must be finite"):
+            tstar.speeds(model, given, SGD)
+        with pytest.raises(TstarError, match="The batch must be finite"):
+            matched_backbone(model, head, given)
+    for layer, what in ((2, "logits"), (0, "features")):
+        with torch.no_grad():
+            model[layer].weight[0, 0] = math.nan
+        with pytest.raises(TstarError, match=f"The model's {what} must be finite"):
+            tstar.speeds(model, batch(), SGD)

@@ -21,7 +21,7 @@ from tstar.numbers import positive
 from tstar.surgery.finding import Head, resolve_head, unwrap, working_heads
 from tstar.surgery.head import Norm, TemperedHead
 from tstar.surgery.layers import class_dim
-from tstar.surgery.probing import call, undisturbed
+from tstar.surgery.probing import call, tensors_in, undisturbed
 
 _FEWEST = 8  # samples: with fewer, batch statistics say little of σ (with two, BN passes no gradient at all)
 FAR = 2.0  # a speed changed by more than this is worth a caution
@@ -72,11 +72,11 @@ class Speeds:
         elif self.optimizer != "sgd":
             said = f"The backbone learns as fast as in your plain model: {self.optimizer} does not see a gradient's size."
         else:
-            said = f"The backbone learns {backbone:.2g} times as fast as in your plain model."
+            said = f"The backbone learns {_times(backbone)}as fast as in your plain model."
         return [
-            (head, f"The head learns {head:.2g} times as fast as in your plain model."),
+            (head, f"The head learns {_times(head)}as fast as in your plain model."),
             (backbone, said),
-            (logits, f"The logits are {logits:.2g} times as large as in your plain model."),
+            (logits, f"The logits are {_times(logits)}as large as in your plain model."),
         ]
 
     def __str__(self) -> str:
@@ -129,10 +129,12 @@ def speeds(
     bias = float(getattr(layer, "bias", None) is not None)
     with _run(model, at, batch) as (features, backbone):
         plain_logits, logits = layer(features), at(features)
+        _check_finite("logits", logits, batch)
         normed = at.normalize(features) if isinstance(at, TemperedHead) else features
         gradient = None
         if backbone:
             plain, own = _received(backbone, layer, plain_logits, logits)
+            _check_finite("gradients", torch.tensor([plain, own]), batch)
             gradient = own / plain if plain > 0 and own > 0 else None
     step, plain_step = (
         _step(_rows(h, axis), kind, rate, momentum, t, bias)
@@ -189,6 +191,7 @@ def matched_backbone(
         else:
             logits = layer(present.normalize(features))
         plain, changed = _received(backbone, layer, layer(features), logits, seed)
+        _check_finite("gradients", torch.tensor([plain, changed]), inputs_of(batch))
     if not (plain > 0 and changed > 0):
         raise TstarError(
             "No gradient reaches the backbone, so its speed cannot be matched (is the head's weight zero?); leave "
@@ -215,7 +218,20 @@ def _run(model: nn.Module, at: nn.Module, batch: Any) -> Iterator[tuple[Tensor, 
             raise TstarError(
                 f"A speed is measured on a batch of at least {_FEWEST} samples, got {rows}; pass a batch as you train with."
             )
+        _check_finite("features", seen[0], batch)
         yield seen[0], [p for p in model.parameters() if p.requires_grad and id(p) not in own]
+
+
+def _check_finite(what: str, values: Tensor, batch: Any) -> None:
+    """Refuse a run of which no speed can be told, and say whether the batch or the model is to blame."""
+    if values.isfinite().all():
+        return
+    inputs = tensors_in([batch])
+    if not all(tensor.isfinite().all() for tensor in inputs):
+        raise TstarError("The batch must be finite, got NaN or infinity in it; check your data.")
+    raise TstarError(
+        f"The model's {what} must be finite, got NaN or infinity on a finite batch; check its weights."
+    )
 
 
 def _received(
@@ -277,6 +293,12 @@ def _rows(values: Tensor, axis: int) -> Tensor:
 
 def _spread(logits: Tensor) -> float:
     return float((logits - logits.mean(1, keepdim=True)).square().mean().sqrt())
+
+
+def _times(ratio: float) -> str:
+    """``"2.1 times "``, or nothing where it rounds to one."""
+    text = f"{ratio:.2g}"
+    return "" if text == "1" else f"{text} times "
 
 
 def _over(own: float, plain: float) -> float:
