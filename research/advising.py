@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from research import clustered
-from research.user_gains import FOLDER, MOST, load, noise, table
+from research.user_gains import FOLDER, MOST, load, noise, paired, table
 from tstar.formula import similar
 from tstar.formula.rules import rule
 from tstar.formula.training import Training
@@ -36,24 +36,15 @@ def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
     """The table with the gain of every recipe beside it, over the seeds that both sides have."""
     rows = rows.reset_index(drop=True).copy()
     for recipe, column in COLUMNS.items():
-        rows[f"gain_{recipe}"] = _paired(rows, column, "plain")
-        rows[f"over_tuned_{recipe}"] = rows[column].astype(float) - rows["tuned"]
+        rows[f"gain_{recipe}"] = paired(rows, column, "plain")[0]
+        rows[f"over_tuned_{recipe}"] = paired(rows, column, "tuned")[0]
     rows["gain_leave"], rows["over_tuned_leave"] = 0.0, rows["plain"] - rows["tuned"]
-    rows["gain_tuned"] = _paired(rows, "tuned", "plain")
+    rows["gain_tuned"] = paired(rows, "tuned", "plain")[0]
     rows["probe_of"] = rows["dataset"].str.partition("_")[0]
     rows["network"] = np.where(rows["family"] == "probe", rows["probe_of"] + " probe", rows["family"])  # fmt: skip
     low, high = rows["batch"].quantile([1 / 3, 2 / 3])
     rows["batches"] = np.select([rows["batch"] <= low, rows["batch"] <= high], ["low", "middle"], "high")  # fmt: skip
     return rows
-
-
-def _paired(rows: pd.DataFrame, column: str, base: str) -> pd.Series:
-    differences = [
-        (rows[f"{column}{seed}"].astype(float) - rows[f"{base}{seed}"].astype(float))
-        for seed in ("", "_1")
-        if f"{column}{seed}" in rows
-    ]
-    return pd.concat(differences, axis=1).mean(axis=1)
 
 
 # -- who gets what -------------------------------------------------------------------------------------
@@ -73,6 +64,25 @@ def by_group(groups: Sequence[str], recipes: Sequence[str], errors: float = 1.0)
             key: best_of(part, recipes, errors)[0] for key, part in train.groupby(list(groups))
         }
         return lambda row: chosen.get(tuple(row[name] for name in groups), LEAVE)
+
+    return fit
+
+
+def by_neighbors(groups: Sequence[str], recipes: Sequence[str]) -> Fit:
+    """As ``by_group``, but *leave* where the most similar trainings are far off or did not gain: what ships."""
+
+    def fit(train: pd.DataFrame) -> Callable[[Row], str]:
+        grouped = by_group(groups, recipes)(train)
+        known = neighbors(train)
+
+        def advise(row: Row) -> str:
+            recipe, mine = grouped(row), entry(row)
+            if recipe == LEAVE:
+                return LEAVE
+            found = similar.among(known, mine["coordinates"], mine["optimizer"], mine["norms"], recipe)  # fmt: skip
+            return recipe if found is not None and found.gained and not found.far else LEAVE
+
+        return advise
 
     return fit
 
@@ -105,14 +115,15 @@ def left_out(rows: pd.DataFrame, fit: Fit, by: str) -> pd.Series:
 
 GROUPS = ("norms", "optimizer")
 ADVISED = ("bn", "faster")
-SHIPS = "by optimizer"
+SHIPS = "by optimizer, left where similar trainings did not gain"
 CANDIDATES: dict[str, Fit] = {
     "leave it": everyone(LEAVE),
     "rate × 3.2 for all": everyone("rate"),
     "BN, T for all": everyone("bn"),
     "BN, T, rate × 3 for all": everyone("faster"),
     "BN, T, rate × 10 for all": everyone("fastest"),
-    SHIPS: by_group(("optimizer",), ADVISED),
+    SHIPS: by_neighbors(("optimizer",), ADVISED),
+    "by optimizer": by_group(("optimizer",), ADVISED),
     "by optimizer, the rate alone too": by_group(("optimizer",), ("rate", *ADVISED)),
     "by optimizer, rate × 10 too": by_group(("optimizer",), list(COLUMNS)),
     "by norms and optimizer, at the user's rate": by_group(GROUPS, ["bn"]),
@@ -218,9 +229,7 @@ def entry(row: Row) -> dict[str, Any]:
 
 def shipped(rows: pd.DataFrame) -> dict[str, Any]:
     """Everything that the advice reads, from the whole atlas."""
-    entries = [entry(row) for _, row in rows.iterrows()]
-    names = sorted({name for e in entries for name in e["coordinates"]})
-    spread = {name: spread_of(entries, name) for name in names}
+    known = neighbors(rows)
     choices = []
     for optimizer, part in rows.groupby("optimizer"):
         recipe, _, _, count = best_of(part, ADVISED, 1.0)
@@ -229,13 +238,17 @@ def shipped(rows: pd.DataFrame) -> dict[str, Any]:
         mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
         choices.append({"optimizer": family, "recipe": recipe, "gain": round(mean, 2), "low": round(low, 2),
                         "high": round(high, 2), "trainings": count})  # fmt: skip
-    scales = {name: round(value, 4) for name, value in spread.items()}
-    content = {
-        "noise": round(2 * noise(rows) / math.sqrt(2), 2),
-        "scales": scales,
-        "choices": choices,
-    }
-    return {**content, "widening": widening(entries, scales), "rows": entries}
+    widened = widening(known["rows"], known["scales"])
+    return {**known, "choices": choices, "widening": widened}
+
+
+def neighbors(rows: pd.DataFrame) -> dict[str, Any]:
+    """The trainings with their coordinates, as :mod:`tstar.formula.similar` reads them; intervals are not widened yet."""
+    entries = [entry(row) for _, row in rows.iterrows()]
+    names = sorted({name for e in entries for name in e["coordinates"]})
+    scales = {name: round(spread_of(entries, name), 4) for name in names}
+    floor = round(2 * noise(rows) / math.sqrt(2), 2)
+    return {"noise": floor, "scales": scales, "widening": 1.0, "rows": entries}
 
 
 def spread_of(entries: Sequence[dict[str, Any]], name: str) -> float:

@@ -83,7 +83,7 @@ TUNED_FACTS = {  # classes, M
     "clinc150": (150, 384),
 }
 # Families whose steps are quick enough for 10,000 of them and more.
-LONG_FAMILIES = ("mlp", "text-mlp", "mlp-no-norm", "mlp", "text-mlp", "mlp-no-norm", "cnn", "vgg")
+LONG_FAMILIES = ("mlp", "text-mlp", "mlp-no-norm")
 # Where the numbers of further kinds of conditions begin.
 PROBES = 10_000  # linear probes
 LONG = 20_000  # 10,000 to 40,000 steps on few samples
@@ -127,6 +127,11 @@ class Condition:
     index: int
     family: str
     plain: Spec
+
+    @property
+    def long(self) -> bool:
+        """Of 10,000 steps and more: fewer recipes."""
+        return LONG <= self.index < TUNING
 
     @property
     def brief(self) -> bool:
@@ -283,11 +288,10 @@ def _long(index: int, seed: int) -> Condition:
     classes = _log_int(random, fewest, available)
     there = rows * classes // available
     samples = min(there, max(_log_int(random, 400, 1000), PER_CLASS * classes))
-    quick = "mlp" in family
     wide = _log_choice(random, 32, 512)
-    narrow = (64 if quick else 16) if wide > 64 else None
+    narrow = 64 if wide > 64 else None
     optimizer = "adamw" if random.random() < 0.35 else "sgd"
-    batch = int(random.choice([16, 32, 64]) if quick else 16)
+    batch = int(random.choice([16, 32, 64]))
     lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
     decay *= float(random.choice([1, 0, 10], p=[0.7, 0.15, 0.15]))
     cost = _step_seconds(family, kind, narrow or wide, None, batch)

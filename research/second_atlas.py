@@ -10,8 +10,8 @@ Stages of a condition, each decided by validation accuracy of the one before:
 4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN; BN with T
    at three and ten times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
 
-Of a pretrained network, whose runs are dear, the decay is not tuned, and the recipes are BN with T = 1, the law's T, twice
-and half of it, three times the rate, and second seeds.
+Of long runs and of pretrained networks, which are dear, there are fewer recipes: BN with T = 1, with the law's T and twice (and
+half) of it, and at three times the rate, and second seeds; of pretrained networks the decay is not tuned.
 
 A condition is one process's work from its first run to its last. Everything is in the store under its content, so that the
 command goes on where it was killed.
@@ -136,12 +136,16 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
 
     middle = predicted(user, K, M, user.config.lr)
     yield tempered(user, 1.0)
-    for factor in (0.5, 1.0, 2.0) if condition.brief else (0.5, 1.0, 2.0, 4.0):
+    factors = (0.5, 1.0, 2.0) if condition.brief else (1.0, 2.0) if condition.long else (0.5, 1.0, 2.0, 4.0)  # fmt: skip
+    for factor in factors:
         yield tempered(user, middle * factor)
-    if condition.brief:
+    if condition.brief or condition.long:
         faster = condition.at(lr=FASTER[0])
         faster = tempered(faster, predicted(faster, K, M, faster.config.lr))
         yield from (faster, replace(user, seed=1), replace(faster, seed=1))
+        if condition.long:
+            yield tempered(user, middle, backbone="matched")
+            yield tempered(chosen, predicted(chosen, K, M, chosen.config.lr))
         return
     if condition.family != "probe":  # which has no backbone to match
         yield tempered(user, middle, backbone="matched")

@@ -17,7 +17,7 @@ import pandas as pd
 
 from research.user_gains import FOLDER, MOST, load, table
 
-LAW = {"lr": 0.5, "M": 0.5, "K": -0.25, "batch": -0.25, "steps": 0.25, "1 − μ": -0.25}
+LAW = {"lr": 0.5, "M": 0.5, "K": -0.25, "batch": -0.25, "steps": 0.25, "(1 − μ)": -0.25}
 TRIED = np.arange(-1.0, 1.01, 0.125)
 SHIFTS = np.linspace(-1.5, 1.5, 25)  # of ln c
 
@@ -33,7 +33,7 @@ class Curves:
         ]
         self.logs = pd.DataFrame(
             {"lr": np.log(rows["lr"]), "M": np.log(rows["M"]), "K": np.log(rows["K"]), "batch": np.log(rows["batch"]),
-             "steps": np.log(rows["steps"].astype(float)), "1 − μ": np.log(1 - rows["momentum"])}
+             "steps": np.log(rows["steps"].astype(float)), "(1 − μ)": np.log(1 - rows["momentum"])}
         )  # fmt: skip
 
     def gains(self, logs: np.ndarray) -> np.ndarray:

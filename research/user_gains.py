@@ -47,6 +47,7 @@ from research.second_atlas import (
     runs_of,
     tuned,
 )
+from tstar.formula.similar import MOST
 from tstar.sweep.spec import Spec
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "atlas2"
@@ -232,7 +233,19 @@ RECIPES = {
     "learned T": "learned-temperature",
     "label smoothing": "label-smoothing",
 }
-MOST = 10.0  # points: in means a gain counts at most so much, so that one rescued training does not speak for all
+
+
+def paired(rows: pd.DataFrame, column: str, base: str) -> tuple[pd.Series, pd.Series]:
+    """The gain of a recipe over a baseline, the mean over the seeds that both have, and how many these are."""
+    differences = pd.concat(
+        [
+            rows[f"{column}{seed}"].astype(float) - rows[f"{base}{seed}"].astype(float)
+            for seed in ("", "_1")
+            if f"{column}{seed}" in rows and f"{base}{seed}" in rows
+        ],
+        axis=1,
+    )
+    return differences.mean(axis=1), differences.notna().sum(axis=1)
 
 
 def noise(rows: pd.DataFrame) -> float:
@@ -278,7 +291,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per part of the atlas, recipe and baseline: mean gain with its interval, helped and harmed beyond noise."""
     from research.clustered import interval
 
-    beyond = 2 * noise(rows)
+    floor = 2 * noise(rows)
     made = []
     for part, mask in groups(rows).items():
         for recipe, column in RECIPES.items():
@@ -288,7 +301,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 some = rows[mask & rows[column].notna()]
                 if len(some) < 4:
                     continue
-                gains = (some[column] - some[baseline]).astype(float)
+                gains, seeds = paired(some, column, baseline)
+                beyond = floor / np.sqrt(seeds)
                 held = gains.clip(-MOST, MOST)
                 mean, low, high = interval(held, some["dataset"], some["family"])
                 made.append(
