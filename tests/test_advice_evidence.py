@@ -175,3 +175,15 @@ def test_a_rate_that_was_raised_raises_no_warning(monkeypatch, recwarn):
     plain = tstar.temper(model(), 1.0)
     tstar.param_groups(plain, dataclasses.replace(advice, head=None), lr=0.1 * advice.lr_factor)
     assert [str(w.message) for w in recwarn if "rate" in str(w.message)] == []
+
+
+def test_where_similar_trainings_gained_nothing_every_surface_leaves_the_model(monkeypatch):
+    stored(monkeypatch, gain=-0.1)
+    advice, explained = (
+        tstar.recommend(model(), optimizer=HOW),
+        tstar.explain(64, 10, optimizer=HOW),
+    )
+    assert advice.leave
+    assert tstar.temperature(64, 10, optimizer=HOW) == float(explained) == float(advice) == 1.0
+    assert ("note", "no-gain") in codes(advice)
+    assert "median -0.1 points" in str(advice)  # which is why

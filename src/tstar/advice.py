@@ -204,7 +204,12 @@ def recommend(
         recipe = similar.recipe_of(told.family)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         chosen = similar.choice(told.family)
-        leave = chosen["recipe"] == similar.LEAVE or evidence is None or evidence.far
+        leave = (
+            chosen["recipe"] == similar.LEAVE
+            or evidence is None
+            or evidence.far
+            or not evidence.gained
+        )
         if evidence is not None and not evidence.far:
             extra.append(_choice(told, chosen))
     if _attends(unwrap(model)):

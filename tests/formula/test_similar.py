@@ -118,3 +118,21 @@ def test_quantiles_are_numpys(share):
 def test_an_absurd_learning_rate_is_a_finite_distance_away():
     training = Training.of(optimizer="sgd", lr=1e308, steps=256, batch_size=4)
     assert all(map(math.isfinite, similar.coordinates(training, 64, 10, 1000).values()))
+
+
+def test_a_mean_within_its_error_is_no_gain():
+    assert similar.surely_positive([1.0, 2.0, 3.0])
+    assert not similar.surely_positive([-3.0, 4.0])  # 0.5 ± 3.5
+    assert similar.surely_positive([0.1])
+    assert not similar.surely_positive([0.0])
+    # Mean 1, standard error exactly 1: not above it.
+    assert not similar.surely_positive([0.0, 2.0])
+
+
+def test_one_rescued_training_does_not_speak_for_all():
+    near = [(0.1, {"gains": {"bn": gain}}) for gain in [80.0, *[-1.0] * 9]]
+    assert not similar.expected(
+        near, "bn", 1.0, 1.0
+    ).gained  # 0.1 ± 1.1 at ten points, 7.1 ± 8.1 at eighty
+    near = [(0.1, {"gains": {"bn": gain}}) for gain in [80.0, *[0.5] * 9]]
+    assert similar.expected(near, "bn", 1.0, 1.0).gained

@@ -187,7 +187,7 @@ function decide(known, facts, training, named = null) {
   const computed = found.temperature;
   let temperature = computed;
   const similar = !named && name === "speed" ? expectationOf(known, facts, training) : null;
-  const leave = !named && (["scale-free", "other"].includes(training.family) || Boolean(similar && similar.far));
+  const leave = !named && (["scale-free", "other"].includes(training.family) || Boolean(similar && (similar.far || !similar.gained)));
   if (leave) temperature = known.limits.SAFE;
   else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
@@ -204,7 +204,9 @@ function noticesFor(known, facts, training, result) {
   const found = [];
   const say = (key, values = {}) => found.push({ severity: texts[key][0], message: fill(texts[key][1], values) });
   const { family, lr, steps, scenario, factor, batch, smoothing } = training;
-  if (result.leave && result.similar) {
+  if (result.leave && result.similar && !result.similar.far) {
+    say("no-gain", { trainings: result.similar.trainings, T: general(result.computed, 3) });
+  } else if (result.leave && result.similar) {
     say("far", { distance: result.similar.distance.toFixed(1), T: general(result.computed, 3), bound: general(result.bound, 3) });
   } else if (result.limit) {
     if (family === "sgd" && result.computed < limits.SAFE) {

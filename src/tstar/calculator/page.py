@@ -107,6 +107,7 @@ def _similar() -> dict[str, Any]:
         "otherNorms": similar.OTHER_NORMS,
         "far": similar.FAR,
         "share": similar.SHARE,
+        "most": similar.MOST,
     }
 
 

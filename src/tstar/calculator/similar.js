@@ -26,7 +26,7 @@ function quantileOf(values, share) {
 
 /** What the trainings nearest to this one gained with the recipe that is favored; null where nothing can be said. */
 function expectationOf(known, facts, training) {
-  const { rows, scales, noise, widening, recipes, neighbors, otherNorms, far, share } = known.similar;
+  const { rows, scales, noise, widening, recipes, neighbors, otherNorms, far, share, most } = known.similar;
   const recipe = recipes[training.family];
   if (!recipe || !isMeasured(training) || training.scenario === "finetune") return null;
   const mine = coordinatesOf(known, facts, training);
@@ -48,8 +48,12 @@ function expectationOf(known, facts, training) {
   const median = quantileOf(gains, 0.5);
   const [low, high] = [(1 - share) / 2, (1 + share) / 2].map((s) => median + widening * (quantileOf(gains, s) - median));
   const distance = Math.max(near[0][0], beyond);
+  const held = gains.map((gain) => Math.max(-most, Math.min(gain, most)));
+  const mean = held.reduce((sum, gain) => sum + gain, 0) / held.length;
+  const squares = held.reduce((sum, gain) => sum + (gain - mean) ** 2, 0);
+  const gained = mean > (held.length > 1 ? Math.sqrt(squares / (held.length - 1) / held.length) : 0);
   return {
-    median, low, high, distance, far: near[0][0] > far || beyond > far, trainings: gains.length,
+    median, low, high, distance, gained, far: near[0][0] > far || beyond > far, trainings: gains.length,
     helped: gains.filter((gain) => gain > noise).length, harmed: gains.filter((gain) => gain < -noise).length,
   };
 }

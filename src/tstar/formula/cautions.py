@@ -108,6 +108,11 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "Nothing like this training was measured (the nearest is {distance} standard deviations off), so nothing is advised. "
         "The law would give T = {T}; the paper's formula, for 200 epochs of SGD at 0.1, {bound}.",
     ),
+    "no-gain": (
+        "note",
+        "The {trainings} most similar trainings gained nothing beyond their error, so nothing is advised. The law would give "
+        "T = {T}.",
+    ),
     "schedule-unread": (
         "caution",
         "The schedule {name} could not be run without training; a rate that falls to zero is assumed. Pass epochs=… if it "
@@ -161,8 +166,9 @@ def _say(key: str, **values: Any) -> Notice:
 
 
 def leaves(result: Explanation, evidence: similar.Expectation | None) -> bool:
-    """Whether the model is best left as it is: nothing like this training was measured."""
-    return _not_measured(result.training) or (evidence is not None and evidence.far)
+    """Whether the model is best left as it is: nothing like this training was measured, or what was gained nothing."""
+    unproven = evidence is not None and (evidence.far or not evidence.gained)
+    return _not_measured(result.training) or unproven
 
 
 def safe_temperature(result: Explanation, evidence: similar.Expectation | None) -> float:
@@ -208,13 +214,11 @@ def _range(result: Explanation) -> Iterator[Notice]:
 
 def _limited(result: Explanation) -> Iterator[Notice]:
     """What to say where the training's limit has been taken into account."""
-    if result.evidence is not None and result.evidence.far:
-        yield _say(
-            "far",
-            distance=f"{result.evidence.distance:.1f}",
-            T=f"{result.computed:.3g}",
-            bound=f"{result.bound:.3g}",
-        )
+    near, given = result.evidence, f"{result.computed:.3g}"
+    if near is not None and near.far:
+        yield _say("far", distance=f"{near.distance:.1f}", T=given, bound=f"{result.bound:.3g}")
+    elif near is not None and not near.gained:
+        yield _say("no-gain", trainings=near.trainings, T=given)
     if result.leave:
         return
     if result.training.family == "sgd" and result.computed < SAFE:

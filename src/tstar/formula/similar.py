@@ -35,6 +35,7 @@ OTHER_NORMS = 1.0
 FAR = 1.5  # no nearer neighbor than this, or one number so far beyond all that were measured: nothing like it was
 SHARE = 0.8  # of the interval
 LEAVE = "leave"
+MOST = 10.0  # points: in means a gain counts at most so much, so that one rescued training does not speak for all
 RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
 
 
@@ -46,6 +47,7 @@ class Expectation:
         median: of the gains. low, high: where four of five lay, widened to what holds on data sets and networks left out.
         helped, harmed: how many gained and lost more than noise. trainings: how many were looked at.
         distance: to the nearest of them. far: nothing like this training was measured.
+        gained: the mean of their gains, each at most ``MOST`` points, is above its standard error.
         rows: the trainings, nearest first, each with its facts, its gain and the keys of its runs.
     """
 
@@ -57,6 +59,7 @@ class Expectation:
     trainings: int
     distance: float
     far: bool
+    gained: bool
     rows: tuple[Mapping[str, Any], ...]
 
     def __str__(self) -> str:
@@ -132,9 +135,15 @@ def nearest(
     training: Training, num_features: float, num_classes: float, samples: float | None, norms: str | None, recipe: str
 ) -> Expectation | None:  # fmt: skip
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
-    known = stored()
     mine = coordinates(training, num_features, num_classes, samples)
-    near = ranked(mine, training.family, norms, known["rows"], known["scales"])
+    return among(stored(), mine, training.family, norms, recipe)
+
+
+def among(
+    known: Mapping[str, Any], mine: Mapping[str, float], family: str | None, norms: str | None, recipe: str
+) -> Expectation | None:  # fmt: skip
+    """What to expect at these coordinates, from the trainings of ``known``."""
+    near = ranked(mine, family, norms, known["rows"], known["scales"])
     found = expected(near, recipe, known["noise"], known["widening"])
     if found is None:
         return None
@@ -193,8 +202,17 @@ def expected(
         trainings=len(gains),
         distance=usable[0][0],
         far=usable[0][0] > FAR,
+        gained=surely_positive([max(-MOST, min(gain, MOST)) for gain in gains]),
         rows=tuple({**row, "distance": round(away, 3)} for away, row in usable),
     )
+
+
+def surely_positive(values: Sequence[float]) -> bool:
+    """Whether the mean is above its standard error."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return mean > (math.sqrt(squares / (n - 1) / n) if n > 1 else 0.0)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
