@@ -142,6 +142,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         changed = some[~some["leave"]]
         inside = (changed["low"] <= changed["gain"]) & (changed["gain"] <= changed["high"])
         made.append({"part": part, "conditions": len(some), "changed": len(changed), "gain": mean, "low": low, "high": high,
+                     "median": some["gain"].median(),
                      "over_tuned": some["over_tuned"].clip(-MOST, MOST).mean(), "worst": some["gain"].min(),
                      "best": some["gain"].max(), "inside": inside.mean()})  # fmt: skip
     return pd.DataFrame(made)
