@@ -185,7 +185,12 @@ def test_a_real_check_runs_and_draws(digits, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperatures": []}, "temperatures must be positive"),
+        ({"temperatures": []}, "temperatures must hold at least one number"),
+        ({"temperatures": ["2"]}, "temperatures must be a number, got '2'"),
+        ({"temperatures": 2.0}, "temperatures must be a list of numbers, got 2.0"),
+        ({"temperatures": "1,2"}, "temperatures must be a list of numbers, got '1,2'"),
+        ({"budget": "60"}, "budget must be a number, got '60'"),
+        ({"budget": 0}, "budget must be positive"),
         ({"temperatures": [1, -2]}, "temperatures must be positive"),
         ({"seeds": 0}, "seeds must be"),
     ],

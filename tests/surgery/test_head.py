@@ -244,8 +244,18 @@ def test_it_answers_for_its_layer():
 
 @pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), "hot", None, True])
 def test_bad_temperatures(bad):
-    with pytest.raises(TstarError, match="temperature must be"):
+    with pytest.raises(TstarError, match=r"^temperature must be"):
         TemperedHead(nn.Linear(3, 2), bad)
+    head = TemperedHead(nn.Linear(3, 2), 2.0)
+    with pytest.raises(TstarError, match=r"^temperature must be"):
+        head.set_temperature(bad)
+    assert head.temperature == 2.0
+
+
+def test_the_message_for_zero_is_a_sentence():
+    said = r"^temperature must be positive, got temperature=0\.0\.$"
+    with pytest.raises(TstarError, match=said):
+        TemperedHead(nn.Linear(3, 2), 0.0)
 
 
 def weight_normed():

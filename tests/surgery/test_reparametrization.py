@@ -182,8 +182,10 @@ def test_bad_input_is_refused_with_a_way_out() -> None:
         factors(T, "adamW2")
     with pytest.raises(TstarError, match="temper with T = 1"):
         param_groups(tstar.temper(network(), T), T, 0.1)
-    with pytest.raises(TstarError, match="positive"):
+    with pytest.raises(TstarError, match=r"^temperature must be positive, got temperature=-1\.0"):
         param_groups(network(), -1.0, 0.1)
+    with pytest.raises(TstarError, match=r"^temperature must be a number, got '2'"):
+        factors("2", "sgd")
 
 
 @pytest.mark.parametrize("norm", ["batch", None])

@@ -75,7 +75,7 @@ def test_a_function_of_the_user_is_a_schedule():
     assert [schedule.step() for _ in range(3)] == [2.0, 4.0, 8.0]
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "2", None])
 def test_a_function_that_gives_no_temperature_is_refused_and_nothing_changes(value):
     net = tempered()
     schedule = Schedule(lambda step: value if step else 2.0).drive(net)

@@ -298,3 +298,14 @@ def test_advice_to_leave_a_model_keeps_it_where_its_optimizer_or_the_user_says_s
     left = tstar.temper(network(), Advice(leave=True))
     assert tstar.fold(left, inplace=True) is left
     assert tstar.fold(left) is not left
+
+
+@pytest.mark.parametrize("bad", ["2", b"2", True, None, [2.0], 0, float("nan")])
+def test_what_is_no_temperature_or_number_of_steps_is_refused(bad):
+    model = network()
+    with pytest.raises(TstarError, match=r"^temperature must be"):
+        tstar.temper(model, bad, inplace=True)
+    if bad is not None:
+        with pytest.raises(TstarError, match=r"^steps must be"):
+            tstar.temper(model, 2.0, steps=bad, inplace=True)
+    assert not any(isinstance(module, TemperedHead) for module in model.modules())

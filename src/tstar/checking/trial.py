@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -22,12 +22,12 @@ from torch import nn
 from tstar.advice import Recommendation, recommend
 from tstar.curves import Condition, Curve, Judged, judge
 from tstar.data.task import as_task
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown, unknown
 from tstar.formula import similar
 from tstar.formula.equation import explain
 from tstar.formula.training import Keywords, Training
 from tstar.methods import get
-from tstar.numbers import whole
+from tstar.numbers import positive, whole
 from tstar.surgery.finding import Head, resolve_head
 from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
@@ -222,13 +222,14 @@ def check(
     started = time.perf_counter()
     _check_maker(make_model)
     config = _protocol(config, training)
+    seeds, budget = whole("seeds", seeds, least=1), positive("budget", budget)
+    given = None if temperatures is None else _given(temperatures)
     task = as_task(data)
     config = replace(
         config,
         augment=config.augment and task.raw,
         val_fraction=config.val_fraction or 0.1,
     )
-    seeds = whole("seeds", seeds, least=1)
     model = _make(make_model, 0)
     parts = make_parts(task, config, 0)  # type: ignore[arg-type]
     example = parts.ready(parts.x[:2])
@@ -244,7 +245,6 @@ def check(
             f"The model must have one output for each of the data's {task.num_classes} classes, got "
             f"{found.num_classes}; change make_model."
         )
-    given = None if temperatures is None else _given(temperatures)
     runs = seeds * (2 + (_MOST if given is None else len(given)))
     seconds = budget - time.perf_counter() + started
     config = replace(config, steps=_steps(model, parts, config, seconds, runs))
@@ -372,12 +372,12 @@ def _around(formula: float) -> list[float]:
     return around if any(0.75 < T < 1.33 for T in around) else sorted([1.0, *around])
 
 
-def _given(temperatures: Sequence[float]) -> list[float]:
-    grid = sorted({float(T) for T in temperatures})
-    if not grid or not all(math.isfinite(T) and T > 0 for T in grid):
-        raise TstarError(
-            f"temperatures must be positive numbers, at least one, got {temperatures!r}."
-        )
+def _given(temperatures: Any) -> list[float]:
+    if isinstance(temperatures, str) or not isinstance(temperatures, Iterable):
+        raise TstarError(f"temperatures must be a list of numbers, got {shown(temperatures)}.")
+    grid = sorted({positive("temperatures", T) for T in temperatures})
+    if not grid:
+        raise TstarError("temperatures must hold at least one number, got none.")
     return grid
 
 

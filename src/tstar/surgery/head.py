@@ -78,7 +78,7 @@ class TemperedHead(nn.Module):
         self.mask = None
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
         value = torch.tensor(
-            positive("The temperature", temperature), dtype=exact, device=weight.device
+            positive("temperature", temperature), dtype=exact, device=weight.device
         )
         self.register_buffer("temperature", value)
         heard = None if backbone is None else torch.full_like(value, positive("backbone", backbone))
@@ -115,7 +115,7 @@ class TemperedHead(nn.Module):
 
     def set_temperature(self, temperature: float) -> None:
         """Change T in place, for example from a schedule."""
-        self.temperature.fill_(positive("The temperature", temperature))
+        self.temperature.fill_(positive("temperature", temperature))
 
     def train(self, mode: bool = True) -> TemperedHead:
         """As ``nn.Module``'s; leaving the training mode, say so if the norm has learned nothing in it."""

@@ -46,7 +46,7 @@ def factors(temperature: float, optimizer: str = "sgd") -> Factors:
     SGD is linear in the gradient: V ← V − (η/T²)(∂L/∂V + λT²·V). Adam's ratio m/(sqrt(v) + ε) does not see the
     gradient's scale once ε has it too, so only the step's own 1/T remains.
     """
-    T = positive("The temperature", temperature)
+    T = positive("temperature", temperature)
     table = {
         "sgd": Factors(1 / T, 1 / T**2, T**2, 1.0),
         "adamw": Factors(1 / T, 1 / T, T, T),
@@ -124,7 +124,7 @@ def param_groups(
     >>> optimizer = torch.optim.SGD(groups, momentum=0.9)
     """
     model = unwrap(model)
-    T = positive("The temperature", temperature)
+    T = positive("temperature", temperature)
     warn_of_rate(temperature, [lr])
     by = factors(T, optimizer)
     for path, tempered in tempered_heads(model).items():

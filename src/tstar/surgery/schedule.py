@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
 from tstar.numbers import positive, whole
 
 if TYPE_CHECKING:
@@ -94,13 +94,14 @@ class Schedule:
 
     def __call__(self, step: int) -> float:
         """The temperature at a step, without touching any model."""
-        T = float(self._function(step))
-        if not (math.isfinite(T) and T > 0):
+        given = self._function(step)
+        try:
+            return positive("temperature", given)
+        except TstarError:
             raise TstarError(
-                f"A schedule must give finite positive temperatures, got {T} at step {step} "
+                f"A schedule must give finite positive temperatures, got {shown(given)} at step {step} "
                 f"({self.description})."
-            )
-        return T
+            ) from None
 
     def __repr__(self) -> str:
         idle = "" if self._heads else ", no model driven"

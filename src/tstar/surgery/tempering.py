@@ -12,6 +12,7 @@ from typing import Any, Literal, SupportsFloat
 from torch import nn
 
 from tstar.errors import TstarError, TstarWarning
+from tstar.numbers import positive, whole
 from tstar.surgery.checkpoints import tempered_prefixes
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import (
@@ -88,6 +89,8 @@ def temper(
     refuse_wrapper(model)
     if getattr(temperature, "leave", False):
         return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
+    T = positive("temperature", temperature)
+    steps = None if steps is None else whole("steps", steps, least=1)
     for path in tempered_heads(model):
         raise TstarError(
             f"The model is already tempered, at {path!r}; use its set_temperature(T) to change T, or "
@@ -120,7 +123,7 @@ def temper(
     factors = [backbone_scale(backbone, model, found, example_input, chosen) for found in heads]
     for found, factor in zip(heads, factors, strict=True):
         layer = model.get_submodule(found.path)
-        new = TemperedHead(layer, float(temperature), chosen, factor)
+        new = TemperedHead(layer, T, chosen, factor)
         shorten_memory(new.norm, steps)
         model = _replace(model, layer, new)
     if state_dict is not None and after:
