@@ -1,5 +1,6 @@
 """Names: what is known, what is near, what to put where. The digits."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,13 @@ from tstar.data import default_root, load
 
 
 def test_near_names_and_files_below_the_root(tmp_path: Path) -> None:
-    with pytest.raises(TstarError, match=r"Unknown data set 'digit'; did you mean 'digits'"):
-        load("digit", root=tmp_path)
+    for near, meant in (
+        ("digit", "digits"),
+        ("cifar_100", "cifar100"),
+        ("TinyImageNet", "tiny-imagenet"),
+    ):
+        with pytest.raises(TstarError, match=rf"'{near}' is neither .*; did you mean '{meant}'"):
+            load(near, root=tmp_path)
     (tmp_path / "birdsong.npz").touch()
     with pytest.raises(TstarError, match="did you mean 'birdsong'"):
         load("birdsongs", root=tmp_path)
@@ -21,6 +27,20 @@ def test_near_names_and_files_below_the_root(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(TstarError, match=r"its name ends in '\.txt'"):
         load("notes.txt", root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["cifar100_32", "cifar10_32", "tinyimagenet_32", "birds"])
+def test_a_name_that_is_no_slip_says_where_it_was_looked_for(tmp_path: Path, name: str) -> None:
+    where = re.escape(f"nor a file or folder below the data root ({tmp_path}); put it there, or ")
+    for root in (tmp_path, tmp_path / "none"):
+        with pytest.raises(TstarError, match=f"'{name}' is neither a data set of the catalogue"):
+            load(name, root=root)
+    with pytest.raises(TstarError, match=where) as caught:
+        load(name, root=tmp_path)
+    assert "did you mean" not in str(caught.value)
+    (tmp_path / f"{name}_copy.npz").touch()  # what is there may be meant
+    with pytest.raises(TstarError, match=f"did you mean '{name}_copy'"):
+        load(name, root=tmp_path)
 
 
 def test_derived_tasks_ask_for_their_base(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is to do: the grid minus what is done, and what cannot work said before the first run."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -39,6 +40,18 @@ from tstar.sweep.study import parse_study
 def test_what_cannot_work_is_said_before_the_first_run(study, message):
     with pytest.raises(TstarError, match=message):
         make_plan(study(), None)
+
+
+def test_data_that_are_missing_are_explained_by_the_study_s_own_words(tmp_path):
+    text = 'csg=false\n[[grid]]\ndataset="cifar10_32"\nmodel="mlp"\ntemperature=1\n'
+    looked = rf"'cifar10_32' is neither .* below the data root \({re.escape(str(tmp_path))}\)"
+    with pytest.raises(TstarError, match=looked) as plain:
+        make_plan(parse_study(text), None, data_root=str(tmp_path))
+    assert "about" not in str(plain.value)
+    with pytest.raises(TstarError, match=looked) as told:
+        make_plan(parse_study(f'about="Made by me."\n{text}'), None, data_root=str(tmp_path))
+    said = f"{plain.value} The study's about text may say where its data come from."
+    assert str(told.value) == said
 
 
 def test_weights_are_looked_for_once_where_a_run_needs_them(path, inline, monkeypatch):

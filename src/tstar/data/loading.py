@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ from tstar.data.folders import read_folder
 from tstar.data.joining import join, split_names
 from tstar.data.text import DIMENSIONS, read_text, text_files, text_name
 from tstar.data.yours import from_function
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown
 from tstar.numbers import whole
 
 ROOT_VARIABLE = "TSTAR_DATA"
+
+
+class NotFoundError(TstarError):
+    """Data that are neither in the catalogue nor below the root."""
 
 
 def default_root() -> Path:
@@ -142,16 +148,40 @@ def _read(path: Path, size: int | None, text_features: int) -> DataSet:
     return data
 
 
-def _not_found(name: str, root: Path) -> TstarError:
-    """An unknown name, with what is near it among the names and what lies below the root."""
-    below = root.iterdir() if root.is_dir() else iter(())
-    files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below if _is_data(p)}
+def _not_found(name: str, root: Path) -> NotFoundError:
+    """An unknown name: where it was looked for, and what is near it."""
     if os.sep in name or name.endswith((".npz", ".csv")):
-        return TstarError(
+        return NotFoundError(
             f"{name[:200]} was not found below {root} or in this folder; check the path, or set root (or TSTAR_DATA) to the folder that holds it."
         )
-    error = unknown("data set", name, {*names(), *files})
-    return TstarError(f"{error} Files and folders are looked up below {root} (TSTAR_DATA, root).")
+    near = _near(name, root)
+    hint = (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else "put it there, or set root (--data-root, TSTAR_DATA) to the folder that holds it."
+    )
+    return NotFoundError(
+        f"{shown(name)} is neither a data set of the catalogue (tstar data ls) nor a file or folder below the data root "
+        f"({root}); {hint}"
+    )
+
+
+def _near(name: str, root: Path) -> list[str]:
+    """Names that may be meant: of the catalogue, and of what lies below the root."""
+    below = root.iterdir() if root.is_dir() else iter(())
+    files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below if _is_data(p)}
+    key, known = _squeezed(name), {_squeezed(each): each for each in names()}
+    # cifar100_32 is a file of smaller images, not a slip of cifar100.
+    typos = [
+        known[near]
+        for near in difflib.get_close_matches(key, known, cutoff=0.85)
+        if not key.removeprefix(near).isdecimal()
+    ]
+    return list(dict.fromkeys([*typos, *difflib.get_close_matches(name, files)]))[:3]
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.lower())
 
 
 def _is_data(path: Path) -> bool:

@@ -75,7 +75,7 @@ def make_plan(
     for source in sources:
         mine = [s for s in study.specs if DataKey.of(s) == source]
         found = DataKey.of(mine[0].resolved(study.places))
-        data = load_data(found, data_root, folder)
+        data = _read(found, study, data_root, folder)
         digest = shared.checksum(data)
         if folder is not None:
             _share(found, data_root, folder)
@@ -125,6 +125,19 @@ def make_plan(
         spec = spec.resolved(study.places)
         build_model(spec, load_data(DataKey.of(spec), data_root, folder), data_root)
     return plan
+
+
+def _read(key: DataKey, study: Study, root: str | None, folder: str | None) -> DataSet:
+    """The data; where there are none, the study's own words are the place to look."""
+    from tstar.data.loading import NotFoundError
+
+    try:
+        return load_data(key, root, folder)
+    except NotFoundError as error:
+        if not study.about.strip():
+            raise
+        said = f"{error} The study's about text may say where its data come from."
+        raise NotFoundError(said) from error
 
 
 def _share(key: DataKey, root: str | None, folder: str) -> None:
