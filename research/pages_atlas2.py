@@ -173,6 +173,7 @@ def terms() -> str:
         whole = row["term"] == "the law"
         name = "all of them (one T for all)" if whole else f"{row['term']}^{row['exponent']:g}"
         best = "" if whole else f"{row['best']:g}"
+        name = f"csg^{row['best']:g} added" if row["term"] == "csg" else name
         lines.append([name, f"{row['without']:+.2f}", f"{row['lost']:.2f} ± {row['error']:.2f}", best])  # fmt: skip
     head = [f"left out of the law, which gains {made['gain'].iloc[0]:+.2f}", "gain", "lost ± s.e.", "best exponent"]  # fmt: skip
     return table(head, lines)
