@@ -88,13 +88,13 @@ def by_neighbors(groups: Sequence[str], recipes: Sequence[str]) -> Fit:
 
 
 def best_of(
-    part: pd.DataFrame, recipes: Sequence[str], errors: float
+    part: pd.DataFrame, recipes: Sequence[str], errors: float, fewest: int = FEWEST
 ) -> tuple[str, float, float, int]:
     """Recipe, mean gain, its standard error and the number of conditions."""
     best, sure = (LEAVE, 0.0, 0.0, len(part)), 0.0
     for recipe in recipes:
         gains = part[f"gain_{recipe}"].dropna().clip(-MOST, MOST)
-        if len(gains) < FEWEST:
+        if len(gains) < fewest:
             continue
         error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
         if gains.mean() - errors * error > sure:
@@ -227,19 +227,24 @@ def entry(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def shipped(rows: pd.DataFrame) -> dict[str, Any]:
-    """Everything that the advice reads, from the whole atlas."""
+def shipped(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
+    """Everything that the advice reads, from the whole atlas: from scratch, and fine-tuned."""
     known = neighbors(rows)
     choices = []
-    for optimizer, part in rows.groupby("optimizer"):
-        recipe, _, _, count = best_of(part, ADVISED, 1.0)
-        family = "sgd" if optimizer == "sgd" else "adam"
+    for scenario, part in [
+        *(("scratch", some) for _, some in rows.groupby("optimizer")),
+        *(("finetune", some) for _, some in tuned.groupby("optimizer")),
+    ]:
+        recipe, _, _, count = best_of(part, ADVISED, 1.0, FEWEST if scenario == "scratch" else 3)
+        family = "sgd" if part["optimizer"].iloc[0] == "sgd" else "adam"
         gains = part[f"gain_{recipe}"].clip(-MOST, MOST)
         mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
-        choices.append({"optimizer": family, "recipe": recipe, "gain": round(mean, 2), "low": round(low, 2),
-                        "high": round(high, 2), "trainings": count})  # fmt: skip
+        numbers = {"gain": mean, "low": low, "high": high} if recipe != LEAVE else {}
+        choices.append({"optimizer": family, "scenario": scenario, "recipe": recipe, "trainings": count,
+                        **{name: round(value, 2) for name, value in numbers.items()}})  # fmt: skip
     widened = widening(known["rows"], known["scales"])
-    return {**known, "choices": choices, "widening": widened}
+    both = [*known["rows"], *(entry(row) for _, row in tuned.iterrows())]
+    return {**known, "choices": choices, "widening": widened, "rows": both}
 
 
 def neighbors(rows: pd.DataFrame) -> dict[str, Any]:
@@ -290,10 +295,11 @@ def widening(entries: Sequence[dict[str, Any]], scales: dict[str, float]) -> flo
 
 
 def main() -> None:
-    rows = with_gains(table(load()))
-    rows = rows[rows["norms"] != "pretrained"].reset_index(drop=True)  # of which there are few
-    content = shipped(rows)
-    SHIPPED.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
+    every = with_gains(table(load()))
+    pretrained = every["norms"] == similar.PRETRAINED  # few, and another question
+    rows = every[~pretrained].reset_index(drop=True)
+    content = shipped(rows, every[pretrained].reset_index(drop=True))
+    SHIPPED.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
     covered = [
         {"left out": by, "widening": wider, "coverage": coverage(content["rows"], content["scales"], wider, by)}
         for by in ("dataset", "network")

@@ -26,8 +26,9 @@ def model(M=64, K=10):
 def taken(monkeypatch):
     """As if BN and T at the user's rate had gained in every group, and every training were near."""
     choice = {"recipe": "bn", "gain": 2.0, "low": 1.0, "high": 3.0, "trainings": 20}
-    monkeypatch.setattr(similar, "choice", lambda family: choice)
-    monkeypatch.setattr(similar, "FAR", 1e9)
+    near = similar.Expectation(2.0, 1.0, 3.0, 10, 0, 20, 0.1, far=False, gained=True, rows=())
+    monkeypatch.setattr(similar, "choice", lambda family, scenario=None: choice)
+    monkeypatch.setattr(similar, "nearest", lambda *given: near)
 
 
 def codes(advice):

@@ -14,7 +14,15 @@ from tstar.formula import similar
 from tstar.formula.training import Training
 
 
-def stored(monkeypatch, recipe="bn", gain=2.0, travel=0.0, norms="batch-norms", how=None):
+def stored(
+    monkeypatch,
+    recipe="bn",
+    gain=2.0,
+    travel=0.0,
+    norms="batch-norms",
+    how=None,
+    scenario="scratch",
+):
     """As if the atlas had thirty trainings like the one below, with this gain."""
     mine = similar.coordinates(how or HOW, 64, 10, None)
     place = {**mine, "travel": mine["travel"] + travel}
@@ -23,6 +31,7 @@ def stored(monkeypatch, recipe="bn", gain=2.0, travel=0.0, norms="batch-norms", 
     choice = {
         "norms": "batch-norms",
         "optimizer": "sgd",
+        "scenario": scenario,
         "recipe": recipe,
         "gain": gain,
         "low": 1.0,
@@ -90,15 +99,20 @@ def test_a_higher_rate_comes_with_its_own_temperature(monkeypatch):
     assert "multiply the learning rate by 3" in str(advice)
 
 
-def test_fine_tuning_a_whole_network_is_not_in_the_second_atlas(monkeypatch):
+def test_fine_tuning_has_trainings_and_a_recipe_of_its_own(monkeypatch):
     stored(monkeypatch, recipe="faster")
     net = model()
     advice = tstar.recommend(net, optimizer=HOW, scenario="finetune")
-    assert (advice.variant, advice.lr_factor, advice.evidence) == ("budget", 1.0, None)
+    assert advice.leave  # no fine-tuning is among those
     for parameter in net[:4].parameters():
         parameter.requires_grad_(False)
     probe = tstar.recommend(net, optimizer=HOW, scenario="finetune")
-    assert (probe.variant, probe.lr_factor) == ("speed", 3.0)  # a linear probe is
+    assert (probe.variant, probe.lr_factor) == ("speed", 3.0)  # a linear probe is no fine-tuning
+    stored(monkeypatch, norms=similar.PRETRAINED, scenario="finetune")
+    tuned = tstar.recommend(model(), optimizer=HOW, scenario="finetune")
+    assert (tuned.leave, tuned.lr_factor, tuned.norm) == (False, 1.0, "batch")
+    assert "Over all 30 fine-tunings with SGD" in str(tuned)
+    assert tstar.recommend(model(), optimizer=HOW).leave  # and none from scratch among these
 
 
 def test_far_from_everything_nothing_is_advised(monkeypatch):

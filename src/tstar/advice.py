@@ -180,8 +180,7 @@ def recommend(
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     norms = norms_of(unwrap(model), found.layer)
     told = _told(data, training, found)
-    # A linear probe is in the second atlas; the fine-tuning of a whole network is not.
-    if told.scenario == "finetune" and norms == "frozen":
+    if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
         told = replace(told, scenario=None)
     extra: list[Notice] = []
     if data is not None:
@@ -199,11 +198,11 @@ def recommend(
                 "it no T is known to help.",
             )
         )
-    elif ours and told.measured and told.scenario != "finetune":
+    elif ours and told.measured:
         samples = None if data is None else _length(data)
-        recipe = similar.recipe_of(told.family)
+        recipe = similar.recipe_of(told.family, told.scenario)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
-        chosen = similar.choice(told.family)
+        chosen = similar.choice(told.family, told.scenario)
         leave = (
             chosen["recipe"] == similar.LEAVE
             or evidence is None
@@ -216,7 +215,7 @@ def recommend(
         failing = tuple(transformer_rate(told))
         leave = leave or (bool(failing) and ours)
         extra += failing
-    factor = 1.0 if leave or evidence is None else similar.rate_of(told.family)
+    factor = 1.0 if leave or evidence is None else similar.rate_of(told.family, told.scenario)
     at = told if factor == 1 or told.lr is None else replace(told, lr=factor * told.lr)
     result = computed(found.num_features, K, csg, at, variant, coefficients)
     if ours:
@@ -253,8 +252,9 @@ def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
     count = chosen["trainings"]
     if chosen["recipe"] == similar.LEAVE:
         return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
+    kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
     text = (
-        f"Over all {count} trainings with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
+        f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
         f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."
     )
     return Notice("note", "gain", text)

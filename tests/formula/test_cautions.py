@@ -3,7 +3,7 @@
 import pytest
 
 import tstar
-from tstar.formula import cautions
+from tstar.formula import cautions, similar
 from tstar.formula.training import Training
 
 
@@ -79,11 +79,18 @@ def test_optimizers_that_were_not_measured_get_safe_advice_and_one_caution(name)
     assert "other-optimizer" in {n.code for n in named.notices}
 
 
-def test_number_and_warning_are_one_decision():
-    """SGD 0.01, 200 steps, fine-tuning: not "train at 0.896" with a warning to train at 1."""
+@pytest.fixture
+def near(monkeypatch):
+    """As if trainings like any had been measured, and had gained."""
+    found = similar.Expectation(2.0, 1.0, 3.0, 10, 0, 20, 0.1, far=False, gained=True, rows=())
+    monkeypatch.setattr(similar, "nearest", lambda *given: found)
+
+
+def test_number_and_warning_are_one_decision(near):
+    """SGD 0.01, 200 steps, fine-tuning: not "train at 0.365" with a warning to train at 1."""
     how = {"optimizer": "sgd", "lr": 0.01, "steps": 200}
-    tuned = tstar.explain(512, 100, scenario="finetune", **how)
-    assert tuned.computed == pytest.approx(0.896, abs=1e-3)
+    tuned = tstar.explain(64, 100, scenario="finetune", **how)
+    assert tuned.computed == pytest.approx(0.61 * 0.8 * (200 / 640) ** 0.25)
     assert tuned.temperature == 1
     assert str(tuned).count("Train at") == 1
     hot = tstar.explain(512, 10, scenario="finetune", optimizer="sgd", lr=0.1, steps=2000)
@@ -129,7 +136,7 @@ def test_the_higher_rate_comes_with_its_own_temperature():
 
 
 def test_a_bound_is_told_where_it_sets_the_temperature():
-    how = {"M": 512, "K": 10, "optimizer": "sgd", "scenario": "finetune"}
+    how = {"M": 512, "K": 10, "optimizer": "sgd", "variant": "budget"}
     assert ("note", "budget") in codes(lr=0.01, steps=800, **how)
     assert ("note", "budget") not in codes(lr=0.1, steps=100_000, **how)
 
@@ -142,3 +149,15 @@ def test_a_schedule_that_could_not_be_read_is_named():
     found = tstar.explain(64, 10, optimizer=unread).notices
     (said,) = (notice for notice in found if notice.code == "schedule-unread")
     assert "Mine" in said.message
+
+
+def test_a_temperature_below_one_is_cautioned_with_sgd_alone():
+    own = tstar.Coefficients("mine", 2.0, 1.0, budget=Budget(sgd=1.0, adam=0.5))
+
+    def below(optimizer, lr):
+        found = tstar.explain(16, 2, coefficients=own, optimizer=optimizer, lr=lr, steps=40)
+        return found.computed < 1, "sgd-below-one" in {notice.code for notice in found.notices}
+
+    assert below("sgd", 1e-4) == (True, True)
+    assert below("sgd", 0.1) == (False, False)
+    assert below("adam", 1e-4) == (True, False)

@@ -60,14 +60,13 @@ def test_how_the_law_scales():
     assert T(momentum=0.0) / T() == pytest.approx(0.1**0.25)
 
 
-def test_fine_tuning_has_the_bound_of_the_first_atlas():
+def test_the_bound_of_the_first_atlas_is_there_by_name():
     how = {"optimizer": "sgd", "lr": 0.01, "steps": 800}
-    tuned = tstar.explain(512, 10, scenario="finetune", **how)
-    assert tuned.variant == "budget"
-    assert tuned.temperature == pytest.approx(0.28 * math.sqrt(8 * 512 / 10))
-    for scenario in (None, "scratch"):
+    bound = tstar.explain(512, 10, variant="budget", **how)
+    assert bound.temperature == pytest.approx(0.28 * math.sqrt(8 * 512 / 10))
+    for scenario in (None, "scratch", "finetune"):
         assert tstar.explain(512, 10, scenario=scenario, **how).variant == "speed"
-    adam = tstar.explain(384, 77, optimizer="adamw", lr=3e-4, steps=120, scenario="finetune")
+    adam = tstar.explain(384, 77, optimizer="adamw", lr=3e-4, steps=120, variant="budget")
     assert adam.temperature == pytest.approx(0.026 * 0.036 * 384)
 
 

@@ -104,16 +104,10 @@ function spentBy(known, { family, lr, steps, momentum, factor }) {
 
 const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
 
-/** T of a law, or the highest T that a bound allows, and how it reads, as tstar.formula.law has it. */
+/** T of the law and how it reads, as tstar.formula.law has it. */
 function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
   const { num_features: M, num_classes: K } = facts;
   const { family, lr, steps, momentum, batch } = training;
-  if (p === undefined) {
-    const spent = spentBy(known, training);
-    if (family !== "sgd") return { value: a * spent * M, reads: `a·lr·steps·M = ${general(a)}·${general(spent, 4)}·${general(M)}` };
-    const value = c * Math.sqrt((spent * M) / K);
-    return { value, reads: `c·sqrt(lr·steps·M/K) = ${general(c)}·sqrt(${general(spent, 4)}·${general(M)}/${general(K)})` };
-  }
   if (family !== "sgd") return { value: a, reads: "the T of Adam and AdamW" };
   const B = batch ?? known.batch;
   const rest = 1 - (momentum ?? known.momentum);
@@ -122,34 +116,25 @@ function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
   return { value, reads: `c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = ${numbers}` };
 }
 
-/** A training shorter or longer than any that was measured; of a bound only Adam's longer ones. */
+/** A training shorter or longer than any that was measured. */
 function trainingFlags(budget, family, spent) {
   const [low, high] = budget.fitted[family];
-  const below = spent < low;
-  const law = budget.power !== undefined;
-  if (!below && !((law || family === "adam") && spent > high)) return [];
-  const message = `lr·steps = ${general(spent, 3)} is ${below ? "below" : "above"} ${span([low, high])}, where the ${law ? "law" : "bound"} `
+  if (inside([low, high], spent)) return [];
+  const message = `lr·steps = ${general(spent, 3)} is ${spent < low ? "below" : "above"} ${span([low, high])}, where the law `
     + "was measured: it is extrapolating";
   return [{ level: "extrapolation", message }];
 }
 
-/** As explainSet, at the T that suits the training: a law's, or T* no hotter than a bound allows. */
+/** As explainSet, at the T of the law for this training. */
 function explainAware(known, set, facts, training) {
   const plain = explainSet(set, facts);
   const { value, reads } = limitOf(known, set.budget, facts, training);
-  const { minimum, maximum, power } = set.budget;
-  const bound = plain.temperature;
-  const law = power !== undefined;
-  const temperature = law ? Math.min(Math.max(value, minimum), maximum) : Math.max(Math.min(bound, value), Math.min(bound, minimum));
-  const start = `${law ? "asks for" : "allows at most"} ${reads} = ${general(value, 4)}`;
-  let limit = start;
-  if (law && value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
-  else if (!law && value >= bound) limit += "; T* is within it";
-  else if (!law && value < temperature) limit += `, and ${general(temperature)} is the lowest that is advised`;
-  else if (!law) limit += ", lower than T*: the budget sets T";
-  const paper = !law && value >= bound;
-  const flags = [...flagsOf(paper ? known.sets.cn : set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
-  return { ...plain, bound, temperature, start, limit, law, wanted: value, decides: !law && value < bound, flags };
+  const { minimum, maximum } = set.budget;
+  const temperature = Math.min(Math.max(value, minimum), maximum);
+  let limit = `asks for ${reads} = ${general(value, 4)}`;
+  if (value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
+  const flags = [...flagsOf(set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
+  return { ...plain, bound: plain.temperature, temperature, limit, law: true, wanted: value, flags };
 }
 
 /** Which of the paper's variants to use and why, as tstar.formula.choice has it. */
@@ -177,24 +162,20 @@ function decide(known, facts, training, named = null) {
   if (named) {
     [name, reason] = [named, known.reasons.named];
   } else if (isMeasured(training) && facts.num_classes !== null) {
-    const tuned = training.scenario === "finetune";
-    [name, reason] = tuned ? ["budget", known.reasons.tuned] : ["speed", known.reasons.aware];
+    [name, reason] = ["speed", known.reasons.aware];
   } else {
     ({ name, reason } = chooseVariant(known, facts, training.scenario));
   }
-  const aware = { budget: known.tuned, speed: known.aware }[name];
-  found = aware ? explainAware(known, aware, facts, training) : explainSet(known.sets[name], facts);
+  found = name === "speed" ? explainAware(known, known.aware, facts, training) : explainSet(known.sets[name], facts);
   const computed = found.temperature;
   let temperature = computed;
   const similar = !named && name === "speed" ? expectationOf(known, facts, training) : null;
   const leave = !named && (["scale-free", "other"].includes(training.family) || Boolean(similar && (similar.far || !similar.gained)));
   if (leave) temperature = known.limits.SAFE;
-  else if (!named && name === "budget" && training.family === "sgd" && training.scenario === "finetune") {
+  else if (!named && name === "speed" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
   }
-  // Where a notice gives another T, the bound's own words would not fit.
-  const limit = found.limit && !found.law && temperature !== computed ? `${found.start}, lower than T*` : found.limit;
-  const result = { ...found, limit, computed, temperature, leave, similar, bound: found.bound ?? computed };
+  const result = { ...found, computed, temperature, leave, similar, bound: found.bound ?? computed };
   return { ...result, name, reason, notices: noticesFor(known, facts, training, result) };
 }
 
@@ -212,10 +193,9 @@ function noticesFor(known, facts, training, result) {
     if (family === "sgd" && result.computed < limits.SAFE) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
-    if (result.decides) say("budget", { bound: general(result.bound, 3) });
-    if (result.law && batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
-    const faster = known.faster[family];
-    if (result.law && faster !== 1) {
+    if (batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
+    const faster = known.faster[scenario ?? "scratch"][family];
+    if (faster !== 1) {
       const { minimum, maximum } = known.aware.budget;
       const T = Math.min(Math.max(result.wanted * (family === "sgd" ? Math.sqrt(faster) : 1), minimum), maximum);
       say("higher-rate", { factor: general(faster), lr: general(faster * lr), T: general(T, 3) });

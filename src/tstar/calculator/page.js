@@ -9,7 +9,7 @@ const make = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
-const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", budget: "for your fine-tuning", speed: "for your training" };
+const NAMES = { base: "variant base", csg: "variant csg", cn: "variant cn", csgcn: "variant csg + cn", speed: "for your training" };
 const AXIS = [0.1, 512];
 const TRAINING = ["lr", "steps", "momentum", "batch", "samples", "smoothing"];
 let picked = null; // the variant that the reader chose, if any
@@ -173,7 +173,7 @@ function update() {
   showMissing(training, facts);
   showAnswer(answer);
   const expected = named ? null : expectationOf(known, facts, training);
-  const faster = known.faster[training.family] ?? 1;
+  const faster = known.faster[training.scenario ?? "scratch"][training.family] ?? 1;
   const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
   by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
   by("code").textContent = answer.leave ? "# Nothing to add: train the plain model." : codeFor(facts, training, named);

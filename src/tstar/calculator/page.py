@@ -22,6 +22,7 @@ from tstar.formula.law import BATCH
 from tstar.formula.rules import ROW_NORM, on_one_axis
 from tstar.formula.training import MOMENTUM, RATE_FACTOR
 
+SCENARIOS = ("scratch", "finetune")
 _HERE = Path(__file__).parent
 _PAPER = _HERE.parent / "paper"
 _PARTS = {
@@ -39,7 +40,6 @@ def facts() -> dict[str, Any]:
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
         "aware": training_aware().to_dict(),
-        "tuned": training_aware("finetune").to_dict(),
         "evidence": evidence(),
         "csgRange": csg_range(),
         "reasons": REASONS,
@@ -59,7 +59,10 @@ def facts() -> dict[str, Any]:
             )
         },
         "batch": BATCH,
-        "faster": {family: similar.rate_of(family) for family in ("sgd", "adam")},
+        "faster": {
+            scenario: {family: similar.rate_of(family, scenario) for family in ("sgd", "adam")}
+            for scenario in SCENARIOS
+        },
         "similar": _similar(),
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
@@ -98,11 +101,13 @@ def _similar() -> dict[str, Any]:
     """What :mod:`tstar.formula.similar` knows, without what the page does not show."""
     known = similar.stored()
     needed = ("optimizer", "norms", "coordinates", "gains")
-    families = {f: similar.choice(f)["recipe"] for f in ("sgd", "adam")}
+    recipes = {s: {f: similar.choice(f, s)["recipe"] for f in ("sgd", "adam")} for s in SCENARIOS}
     return {
         "rows": [{name: row[name] for name in needed} for row in known["rows"]],
         **{name: known[name] for name in ("scales", "noise", "widening")},
-        "recipes": {f: recipe for f, recipe in families.items() if recipe != similar.LEAVE},
+        "recipes": recipes,
+        "leave": similar.LEAVE,
+        "pretrained": similar.PRETRAINED,
         "neighbors": similar.NEIGHBORS,
         "otherNorms": similar.OTHER_NORMS,
         "far": similar.FAR,

@@ -26,18 +26,23 @@ function quantileOf(values, share) {
 
 /** What the trainings nearest to this one gained with the recipe that is favored; null where nothing can be said. */
 function expectationOf(known, facts, training) {
-  const { rows, scales, noise, widening, recipes, neighbors, otherNorms, far, share, most } = known.similar;
-  const recipe = recipes[training.family];
-  if (!recipe || !isMeasured(training) || training.scenario === "finetune") return null;
+  const { rows, scales, noise, widening, recipes, leave, pretrained, neighbors, otherNorms, far, share, most } = known.similar;
+  if (!isMeasured(training)) return null;
+  const tuned = training.scenario === "finetune";
+  const favored = recipes[training.scenario ?? "scratch"][training.family];
+  const recipe = favored === leave ? "bn" : favored;
+  const norms = tuned ? pretrained : training.norms;
   const mine = coordinatesOf(known, facts, training);
   const near = [];
   for (const row of rows) {
     if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
+    if ((row.norms === pretrained) !== tuned) continue;
     const both = Object.keys(mine).filter((name) => name in row.coordinates && name in scales);
     const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);
     const apart = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / both.length);
-    near.push([apart + (training.norms && row.norms !== training.norms ? otherNorms : 0), row]);
+    near.push([apart + (norms && row.norms !== norms ? otherNorms : 0), row]);
   }
+  if (!near.length) return null;
   near.sort((a, b) => a[0] - b[0]);
   let beyond = 0;
   for (const [name, value] of Object.entries(mine).filter(([name]) => name in scales)) {

@@ -208,7 +208,7 @@ def by_gravity(*found: Notice) -> tuple[Notice, ...]:
 def _range(result: Explanation) -> Iterator[Notice]:
     for flag in result.flags:
         yield _say(flag.level, message=flag.message)
-    if result.clipped and result.temperature == result.bound:
+    if result.clipped and result.temperature == result.bound and not result.leave:
         yield _say("clipped", unclipped=f"{result.unclipped:.3g}", bound=f"{result.bound:g}")
 
 
@@ -230,7 +230,7 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         sgd = result.training.family == "sgd"
         if sgd and result.training.batch_size is None:
             yield _say("no-batch-size", size=law.BATCH)
-        factor = similar.rate_of(result.training.family)
+        factor = similar.rate_of(result.training.family, result.training.scenario)
         if factor != 1 and result.training.lr is not None:
             T = budget.clip(result.limit.value * (factor**0.5 if sgd else 1.0))
             lr = f"{factor * result.training.lr:g}"

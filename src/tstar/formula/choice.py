@@ -17,10 +17,6 @@ REASONS = {  # {low}, {high} and {csg} are put in
     "aware": (  # the evidence is results/atlas2/README.md
         "The T at which the output layer travels as far as it did in the best of the measured trainings; csg is not used."
     ),
-    "tuned": (  # results/budget/README.md
-        "The paper's T* (cn), no hotter than your optimizer, learning rate and steps allow, as measured on the first atlas; the "
-        "second has no fine-tuning of whole networks. csg is not used."
-    ),
     "named": "The variant you asked for.",
     "no-classes": "The number of classes is not known.",
     "no-csg": "csg is not known. {evidence}",
@@ -54,9 +50,7 @@ def choose(
     elif variant is not None:
         chosen, reason = get(variant_name(variant)), REASONS["named"]
     elif training.measured:
-        tuned = training.scenario == "finetune"
-        chosen = training_aware(training.scenario)
-        reason = REASONS["tuned" if tuned else "aware"]
+        chosen, reason = training_aware(), REASONS["aware"]
     else:
         name, reason = choose_variant(csg, training.scenario, has_classes=num_classes is not None)
         chosen = get(name)

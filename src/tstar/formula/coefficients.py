@@ -216,6 +216,6 @@ def get(name: str) -> Coefficients:
         raise unknown("variant", name, _shipped()) from None
 
 
-def training_aware(scenario: str | None = None) -> Coefficients:
-    """The set that knows how you train: the law of the second atlas; of the first where you fine-tune, which alone has that."""
-    return get("budget" if scenario == "finetune" else "speed")
+def training_aware() -> Coefficients:
+    """The set that knows how you train: the law of the second atlas."""
+    return get("speed")

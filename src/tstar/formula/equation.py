@@ -236,7 +236,7 @@ def evidence_for(
     budget, told = result.coefficients.budget, result.training
     if budget is None or not budget.is_law or num_classes is None:
         return None
-    recipe = similar.recipe_of(told.family)
+    recipe = similar.recipe_of(told.family, told.scenario)
     return similar.nearest(told, num_features, num_classes, None, None, recipe)
 
 

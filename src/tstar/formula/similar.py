@@ -11,7 +11,8 @@ atlas (``SCALES`` of the data file):
     classes   K
 
 The distance is the root of the mean square over what is known on both sides. A network that normalizes its features in another way
-(:func:`tstar.surgery.normalizing.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared.
+(:func:`tstar.surgery.normalizing.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
+the fine-tuning of a pretrained network with training from scratch.
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -35,6 +36,7 @@ OTHER_NORMS = 1.0
 FAR = 1.5  # no nearer neighbor than this, or one number so far beyond all that were measured: nothing like it was
 SHARE = 0.8  # of the interval
 LEAVE = "leave"
+PRETRAINED = "pretrained"  # in place of how a network normalizes, where all of it is fine-tuned
 MOST = 10.0  # points: in means a gain counts at most so much, so that one rescued training does not speak for all
 RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
 
@@ -111,24 +113,24 @@ def stored() -> Mapping[str, Any]:
     return content
 
 
-def choice(family: str | None) -> Mapping[str, Any]:
+def choice(family: str | None, scenario: str | None = None) -> Mapping[str, Any]:
     """What the atlas says of trainings with this family of optimizers: a recipe, its gain, and how many were measured."""
     for entry in stored()["choices"]:
-        if entry["optimizer"] == family:
+        if (entry["optimizer"], entry["scenario"]) == (family, scenario or "scratch"):
             found: Mapping[str, Any] = entry
             return found
     return {"recipe": LEAVE, "trainings": 0}
 
 
-def recipe_of(family: str | None) -> str:
+def recipe_of(family: str | None, scenario: str | None = None) -> str:
     """The recipe to look for among the measured trainings; where none is favored, BN with T at the plain model's rate."""
-    recipe = str(choice(family)["recipe"])
+    recipe = str(choice(family, scenario)["recipe"])
     return "bn" if recipe == LEAVE else recipe
 
 
-def rate_of(family: str | None) -> float:
+def rate_of(family: str | None, scenario: str | None = None) -> float:
     """What the recipe for this family of optimizers multiplies the learning rate by."""
-    return RATES.get(choice(family)["recipe"], 1.0)
+    return RATES.get(choice(family, scenario)["recipe"], 1.0)
 
 
 def nearest(
@@ -136,6 +138,7 @@ def nearest(
 ) -> Expectation | None:  # fmt: skip
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
     mine = coordinates(training, num_features, num_classes, samples)
+    norms = PRETRAINED if training.scenario == "finetune" else norms
     return among(stored(), mine, training.family, norms, recipe)
 
 
@@ -176,6 +179,8 @@ def ranked(
     found = []
     for row in rows:
         if family is not None and row["optimizer"] != family:
+            continue
+        if (norms == PRETRAINED) != (row["norms"] == PRETRAINED):
             continue
         other = norms is not None and row["norms"] != norms
         away = distance(mine, row["coordinates"], scales) + OTHER_NORMS * other
