@@ -4,6 +4,7 @@ import pytest
 
 import tstar
 from tstar.formula import cautions, similar
+from tstar.formula.law import Budget
 from tstar.formula.training import Training
 
 
