@@ -11,6 +11,7 @@ from torch import nn
 
 import tstar
 from tstar import TstarError
+from tstar.formula import similar
 from tstar.surgery.finding import find_head
 from tstar.surgery.reparametrization import param_groups
 from tstar.surgery.speed import Speeds, backbone_scale, inputs_of, matched_backbone
@@ -286,7 +287,11 @@ def test_a_convolution_head_and_one_label_per_position():
 
 
 @pytest.mark.parametrize(("scale", "told"), [(0.05, True), (1.0, False)])
-def test_the_advice_says_when_the_backbone_would_learn_much_faster_or_slower(scale, told):
+def test_the_advice_says_when_the_backbone_would_learn_much_faster_or_slower(
+    scale, told, monkeypatch
+):
+    near = similar.Expectation(2.0, 1.0, 3.0, 10, 0, 20, 0.1, far=False, gained=True, rows=())
+    monkeypatch.setattr(similar, "nearest", lambda *given: near)
     model = network(scale)
     training = {"optimizer": ("sgd", 0.1), "steps": 3}  # a budget of a low T
     advice = tstar.recommend(model, example_input=batch(), **training)
