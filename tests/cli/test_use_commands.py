@@ -33,13 +33,12 @@ def test_temperature_json():
 
 
 def test_temperature_for_a_training():
-    words = ("--features", "384", "--classes", "77", "--optimizer", "adamw", "--steps", "120")
-    done = tstar("temperature", *words, "--lr", "3e-4", "--scenario", "finetune")
+    words = ("--features", "128", "--classes", "10", "--optimizer", "sgd", "--steps", "300")
+    done = tstar("temperature", *words, "--lr", "0.1")
     assert done.returncode == 0
-    assert done.stdout.startswith("Train at T = 0.")
+    assert done.stdout.startswith("Train at T = 3.")
     text = " ".join(done.stdout.split())  # whatever the width of the terminal
-    assert "a·lr·steps·M" in text
-    assert "the budget sets T" in text
+    assert "c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = 0.61·sqrt(0.1·128)" in text
     without = " ".join(tstar("temperature", *words).stdout.split())
     assert "Give the learning rate for a T that fits yours" in without
 
