@@ -205,8 +205,10 @@ def load(path: Path = STORE) -> Results:
 
 
 def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:
-    """The conditions that are complete."""
-    every = (Measured(draw(first + i, seed), found) for first in STRATA for i in range(conditions))
+    """The conditions that are complete, each once: where few things vary, two draws can be the same."""
+    drawn = [draw(first + i, seed) for first in STRATA for i in range(conditions)]
+    once = {identity(condition.plain): condition for condition in reversed(drawn)}
+    every = (Measured(condition, found) for condition in reversed(list(once.values())))
     return [
         m
         for m in every

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from research.conditions import draw
+from research.conditions import TUNING, draw
 from research.second_atlas import identity, missing
 from research.user_gains import Measured, measured
 
@@ -51,6 +51,12 @@ def test_only_complete_conditions_count():
     first, second = planted(draw(0)), planted(draw(1))
     second.pop(next(iter(second)))
     assert [m.condition.index for m in measured(first | second, conditions=2)] == [0]
+
+
+def test_two_draws_of_one_condition_count_once():
+    found = planted(draw(TUNING + 1))
+    assert identity(draw(TUNING + 233).plain) == identity(draw(TUNING + 1).plain)
+    assert [m.condition.index for m in measured(found)] == [TUNING + 1]
 
 
 def test_a_run_that_diverged_counts_as_chance():
