@@ -24,6 +24,7 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     rows = with_gains(table(load()))
+    rows = rows[rows["norms"] != "pretrained"].reset_index(drop=True)
     advised = left_out(rows, CANDIDATES[SHIPS], "network")
     gains = np.array([rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()])
     networks = rows.assign(gain=gains).groupby("network")["gain"].mean().sort_values().index

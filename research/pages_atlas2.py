@@ -61,7 +61,7 @@ def headline() -> str:
 
     later = gains.loc[("drawn after the recipe was fixed", "BN, T, rate × 3", "plain")]
     return (
-        f"*On {tuned['conditions']:.0f} short trainings drawn at random, the advice gained **{row['gain']:.1f} points** of test accuracy (95 % interval "
+        f"*On {tuned['conditions']:.0f} trainings drawn at random, most of them short, the advice gained **{row['gain']:.1f} points** of test accuracy (95 % interval "
         f"{row['low']:.1f} to {row['high']:.1f}; no training counts more than ten) over the user's own model at its usual rate, at no extra run; on the "
         f"{later['conditions']:.0f} that were drawn after the recipe was fixed {gain('drawn after the recipe was fixed')}. The best of six plain runs over "
         f"learning rate and weight decay gained {tuned['gain']:.1f}; over that one the advice is at {gain('all', 'tuned')}. From 1,000 steps on it gained "
@@ -93,7 +93,7 @@ def facts() -> str:
     rows = pd.read_csv(RESULTS / "atlas2/conditions.csv")
     return table(
         ["runs", "complete conditions", "plain fits its training set", "S.D. of a difference by seed alone"],
-        [[f"{known['runs']:,.0f}", f"{len(rows):,} ({(rows['family'] == 'probe').sum()} probes)",
+        [[f"{known['runs']:,.0f}", f"{len(rows):,} ({(rows['family'] == 'probe').sum()} probes, {(rows['steps'] >= 10_000).sum()} long, {(rows['norms'] == 'pretrained').sum()} fine-tuned)",
           f"{100 * known['fits']:.0f} %", f"{known['noise']:.1f} points"]],
     )  # fmt: skip
 

@@ -286,7 +286,11 @@ def groups(rows: pd.DataFrame) -> dict[str, pd.Series]:
         "K up to 10": rows["K"] <= 10,
         "K from 50": rows["K"] >= 50,
     }
-    return made
+    # Fine-tuning is another question: it counts only where it is named.
+    tuned = rows["norms"] == "pretrained"
+    named = {"norms: pretrained", *(f"pretrained, {o}" for o in rows["optimizer"].unique())}
+    named |= {f"family: {family}" for family in rows.loc[tuned, "family"].unique()}
+    return {part: mask if part in named else mask & ~tuned for part, mask in made.items()}
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
