@@ -69,7 +69,9 @@ def test_a_loader_tells_samples_and_batch_size(monkeypatch):
     loader = torch.utils.data.DataLoader(data, batch_size=32)
     told = {"optimizer": ("sgd", 0.1), "steps": 1000}
     asked = []
-    monkeypatch.setattr(similar, "nearest", lambda *given: asked.append(given[3]))
+    monkeypatch.setattr(
+        similar, "nearest", lambda *given: asked.append(given[3]) or similar.NOTHING
+    )
     for given in (loader, data):
         advice = tstar.recommend(model(), given, **told)
         assert advice.training.batch_size == (32 if given is loader else None)

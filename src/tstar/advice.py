@@ -203,13 +203,9 @@ def recommend(
         recipe = similar.recipe_of(told.family, told.scenario)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         chosen = similar.choice(told.family, told.scenario)
-        leave = (
-            chosen["recipe"] == similar.LEAVE
-            or evidence is None
-            or evidence.far
-            or not evidence.gained
-        )
-        if evidence is not None and not evidence.far:
+        nothing = chosen["recipe"] == similar.LEAVE
+        leave = nothing or evidence.far or not evidence.gained
+        if not leave or (nothing and not evidence.far):
             extra.append(_choice(told, chosen))
     if _attends(unwrap(model)):
         failing = tuple(transformer_rate(told))
@@ -253,6 +249,8 @@ def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
     if chosen["recipe"] == similar.LEAVE:
         return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
     kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
+    if chosen["low"] == chosen["high"]:  # a gain counts at most so much in a mean
+        return Notice("note", "gain", f"In all {count} {kind} with {family} it gained {chosen['gain']:.0f} points or more.")  # fmt: skip
     text = (
         f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
         f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."

@@ -136,3 +136,23 @@ def test_one_rescued_training_does_not_speak_for_all():
     ).gained  # 0.1 ± 1.1 at ten points, 7.1 ± 8.1 at eighty
     near = [(0.1, {"gains": {"bn": gain}}) for gain in [80.0, *[0.5] * 9]]
     assert similar.expected(near, "bn", 1.0, 1.0).gained
+
+
+def test_long_trainings_are_compared_with_long_ones_alone():
+    def row(steps, gain):
+        return {
+            "optimizer": "sgd",
+            "norms": "x",
+            "coordinates": {"steps": math.log(steps)},
+            "gains": {"bn": gain},
+        }
+
+    known = {
+        "rows": [row(500, 3.0), row(10_000, -1.0)],
+        "scales": {"steps": 1.0},
+        "noise": 1.0,
+        "widening": 1.0,
+    }
+    for steps, gain in ((700, 3.0), (4_999, 3.0), (5_000, -1.0), (20_000, -1.0)):
+        mine = similar.coordinates(Training("sgd", 0.1, steps), None, None, None)
+        assert similar.among(known, mine, "sgd", None, "bn").median == gain

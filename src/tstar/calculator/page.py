@@ -113,6 +113,7 @@ def _similar() -> dict[str, Any]:
         "far": similar.FAR,
         "share": similar.SHARE,
         "most": similar.MOST,
+        "long": similar.LONG,
     }
 
 

@@ -26,7 +26,7 @@ function quantileOf(values, share) {
 
 /** What the trainings nearest to this one gained with the recipe that is favored; null where nothing can be said. */
 function expectationOf(known, facts, training) {
-  const { rows, scales, noise, widening, recipes, leave, pretrained, neighbors, otherNorms, far, share, most } = known.similar;
+  const { rows, scales, noise, widening, recipes, leave, pretrained, neighbors, otherNorms, far, share, most, long } = known.similar;
   if (!isMeasured(training)) return null;
   const tuned = training.scenario === "finetune";
   const favored = recipes[training.scenario ?? "scratch"][training.family];
@@ -37,12 +37,13 @@ function expectationOf(known, facts, training) {
   for (const row of rows) {
     if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
     if ((row.norms === pretrained) !== tuned) continue;
+    if ("steps" in mine && (mine.steps >= Math.log(long)) !== (row.coordinates.steps >= Math.log(long))) continue;
     const both = Object.keys(mine).filter((name) => name in row.coordinates && name in scales);
     const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);
     const apart = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / both.length);
     near.push([apart + (norms && row.norms !== norms ? otherNorms : 0), row]);
   }
-  if (!near.length) return null;
+  if (!near.length) return { median: 0, low: 0, high: 0, distance: 99, gained: false, far: true, trainings: 0, helped: 0, harmed: 0 };
   near.sort((a, b) => a[0] - b[0]);
   let beyond = 0;
   for (const [name, value] of Object.entries(mine).filter(([name]) => name in scales)) {

@@ -108,6 +108,11 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "Nothing like this training was measured (the nearest is {distance} standard deviations off), so nothing is advised. "
         "The law would give T = {T}; the paper's formula, for 200 epochs of SGD at 0.1, {bound}.",
     ),
+    "far/nothing": (
+        "caution",
+        "Nothing like this training was measured, so nothing is advised. The law would give T = {T}; the paper's formula, for 200 "
+        "epochs of SGD at 0.1, {bound}.",
+    ),
     "no-gain": (
         "note",
         "The {trainings} most similar trainings gained nothing beyond their error, so nothing is advised. The law would give "
@@ -216,7 +221,12 @@ def _limited(result: Explanation) -> Iterator[Notice]:
     """What to say where the training's limit has been taken into account."""
     near, given = result.evidence, f"{result.computed:.3g}"
     if near is not None and near.far:
-        yield _say("far", distance=f"{near.distance:.1f}", T=given, bound=f"{result.bound:.3g}")
+        yield _say(
+            "far" if near.trainings else "far/nothing",
+            distance=f"{near.distance:.1f}",
+            T=given,
+            bound=f"{result.bound:.3g}",
+        )
     elif near is not None and not near.gained:
         yield _say("no-gain", trainings=near.trainings, T=given)
     if result.leave:

@@ -12,7 +12,7 @@ atlas (``SCALES`` of the data file):
 
 The distance is the root of the mean square over what is known on both sides. A network that normalizes its features in another way
 (:func:`tstar.surgery.normalizing.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
-the fine-tuning of a pretrained network with training from scratch.
+the fine-tuning of a pretrained network with training from scratch, nor trainings of ``LONG`` steps and more with shorter ones.
 
 Pure Python: nothing here imports torch or NumPy.
 """
@@ -36,6 +36,7 @@ OTHER_NORMS = 1.0
 FAR = 1.5  # no nearer neighbor than this, or one number so far beyond all that were measured: nothing like it was
 SHARE = 0.8  # of the interval
 LEAVE = "leave"
+LONG = 5_000  # steps: between 3,200 and 10,000 nothing was measured, and what helps short trainings may not help long ones
 PRETRAINED = "pretrained"  # in place of how a network normalizes, where all of it is fine-tuned
 MOST = 10.0  # points: in means a gain counts at most so much, so that one rescued training does not speak for all
 RATES = {"faster": 3.0}  # what a recipe multiplies the learning rate by
@@ -70,6 +71,10 @@ class Expectation:
             f"Of the {self.trainings} most similar trainings of the atlas {self.helped} gained and {self.harmed} lost more "
             f"than noise; median {self.median:+.1f} points over the plain model, four of five between {interval}."
         )
+
+
+# Where not one training can be compared.
+NOTHING = Expectation(0.0, 0.0, 0.0, 0, 0, 0, distance=99.0, far=True, gained=False, rows=())
 
 
 def coordinates(
@@ -135,7 +140,7 @@ def rate_of(family: str | None, scenario: str | None = None) -> float:
 
 def nearest(
     training: Training, num_features: float, num_classes: float, samples: float | None, norms: str | None, recipe: str
-) -> Expectation | None:  # fmt: skip
+) -> Expectation:  # fmt: skip
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
     mine = coordinates(training, num_features, num_classes, samples)
     norms = PRETRAINED if training.scenario == "finetune" else norms
@@ -144,12 +149,12 @@ def nearest(
 
 def among(
     known: Mapping[str, Any], mine: Mapping[str, float], family: str | None, norms: str | None, recipe: str
-) -> Expectation | None:  # fmt: skip
+) -> Expectation:  # fmt: skip
     """What to expect at these coordinates, from the trainings of ``known``."""
     near = ranked(mine, family, norms, known["rows"], known["scales"])
     found = expected(near, recipe, known["noise"], known["widening"])
     if found is None:
-        return None
+        return NOTHING
     beyond = outside(mine, [row["coordinates"] for _, row in near], known["scales"])
     return replace(found, far=found.far or beyond > FAR, distance=max(found.distance, beyond))
 
@@ -182,10 +187,16 @@ def ranked(
             continue
         if (norms == PRETRAINED) != (row["norms"] == PRETRAINED):
             continue
+        if "steps" in mine and _is_long(mine) != _is_long(row["coordinates"]):
+            continue
         other = norms is not None and row["norms"] != norms
         away = distance(mine, row["coordinates"], scales) + OTHER_NORMS * other
         found.append((away, row))
     return sorted(found, key=lambda pair: pair[0])
+
+
+def _is_long(place: Mapping[str, float]) -> bool:
+    return place.get("steps", 0.0) >= math.log(LONG)
 
 
 def expected(
