@@ -278,6 +278,18 @@ def test_the_address_holds_the_state(open_page):
     assert shown(other)["headline"] == pytest.approx(tstar.temperature(512))
 
 
+def test_an_address_is_not_written_over_before_its_event_comes(open_page):
+    page = open_page()
+    fill(page, 384, 77)
+    # Another change of the page (here of its width) comes between the address and its event.
+    got = page.evaluate("""() => {
+      location.hash = "#features=512";
+      update();
+      return [document.getElementById("features").value, location.hash];
+    }""")
+    assert got == ["512", "#features=512"]
+
+
 def test_fine_tuning_and_a_base_width(open_page):
     page = open_page()
     page.select_option("#scenario", "finetune")

@@ -162,6 +162,8 @@ function blank(facts) {
 }
 
 function update() {
+  // An address that was just entered counts, though its event has not come yet: it must not be written over.
+  if (written && location.hash !== written) { readAddress(); matchLists(); }
   const facts = readInputs();
   document.querySelector("main").classList.toggle("empty", !facts.valid);
   writeAddress();
@@ -197,8 +199,8 @@ function writeAddress() {
   const state = new URLSearchParams();
   for (const id of FIELDS) if (by(id).value !== "") state.set(id, by(id).value);
   if (picked) state.set("variant", picked);
-  written = `#${state}`;
-  history.replaceState(null, "", written);
+  history.replaceState(null, "", `#${state}`);
+  written = location.hash;
 }
 
 function readAddress() {
@@ -236,7 +238,7 @@ by("inputs").addEventListener("input", (event) => {
   if (event.target.tagName === "INPUT") { matchLists(); update(); }
 });
 for (const id of ["scenario", "optimizer", "schedule"]) by(id).addEventListener("change", () => { picked = null; update(); });
-window.addEventListener("hashchange", () => { if (location.hash !== written) { readAddress(); matchLists(); update(); } });
+window.addEventListener("hashchange", () => { if (location.hash !== written) update(); });
 by("inputs").addEventListener("submit", (event) => event.preventDefault());
 by("variants").addEventListener("change", (event) => { picked = event.target.value; update(); });
 by("copy").addEventListener("click", async () => {
