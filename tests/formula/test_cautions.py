@@ -162,3 +162,19 @@ def test_a_temperature_below_one_is_cautioned_with_sgd_alone():
     assert below("sgd", 1e-4) == (True, True)
     assert below("sgd", 0.1) == (False, False)
     assert below("adam", 1e-4) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"optimizer": "sgd", "lr": 0.1}, ["steps"]),
+        ({"optimizer": "sgd"}, ["lr", "steps"]),
+        ({}, ["optimizer", "lr", "steps"]),
+    ],
+)
+def test_what_is_missing_is_listed_in_a_sentence(given, missing):
+    words = [cautions.WORDS[name] for name in missing]
+    listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    found = tstar.explain(64, 10, **given).notices
+    (said,) = (notice for notice in found if notice.code == "unknown-training")
+    assert listed in said.message
