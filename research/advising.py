@@ -80,7 +80,7 @@ def by_neighbors(groups: Sequence[str], recipes: Sequence[str]) -> Fit:
             if recipe == LEAVE:
                 return LEAVE
             found = similar.among(known, mine["coordinates"], mine["optimizer"], mine["norms"], recipe)  # fmt: skip
-            return recipe if found.gained and not found.far else LEAVE
+            return recipe if found.supports else LEAVE
 
         return advise
 

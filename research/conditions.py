@@ -171,7 +171,7 @@ def draw(
     kind = str(random.choice(kinds, p=weights / weights.sum()))
     dataset = str(random.choice(list(data[kind])))
     available, rows, tests = data[kind][dataset]
-    fewest = min(available, max(2, math.ceil(TESTED * available / tests)))
+    fewest = _fewest_classes(available, tests)
     classes = _log_int(random, fewest, available) if random.random() < 0.7 else available
     fits = random.random() < 0.45  # a run that is meant to fit its training set
     there = rows * classes // available
@@ -284,8 +284,7 @@ def _long(index: int, seed: int) -> Condition:
     kind = str(random.choice(kinds))
     dataset = str(random.choice(list(DATA[kind])))
     available, rows, tests = DATA[kind][dataset]
-    fewest = min(available, max(2, math.ceil(TESTED * available / tests)))
-    classes = _log_int(random, fewest, available)
+    classes = _log_int(random, _fewest_classes(available, tests), available)
     there = rows * classes // available
     samples = min(there, max(_log_int(random, 400, 1000), PER_CLASS * classes))
     wide = _log_choice(random, 32, 512)
@@ -374,6 +373,11 @@ def classes_of(spec: Spec) -> int:
         for sets in every.values()
         if spec.dataset in sets
     )
+
+
+def _fewest_classes(available: int, tests: int) -> int:
+    """So many that ``TESTED`` test samples are left, where there are that many."""
+    return min(available, max(2, math.ceil(TESTED * available / tests)))
 
 
 def _log_int(random: np.random.Generator, low: int, high: int) -> int:

@@ -204,7 +204,7 @@ def recommend(
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         chosen = similar.choice(told.family, told.scenario)
         nothing = chosen["recipe"] == similar.LEAVE
-        leave = nothing or evidence.far or not evidence.gained
+        leave = nothing or not evidence.supports
         if not leave or (nothing and not evidence.far):
             extra.append(_choice(told, chosen))
     if _attends(unwrap(model)):

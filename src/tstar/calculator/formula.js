@@ -188,7 +188,9 @@ function noticesFor(known, facts, training, result) {
   if (result.leave && result.similar && !result.similar.far) {
     say("no-gain", { trainings: result.similar.trainings, T: general(result.computed, 3) });
   } else if (result.leave && result.similar) {
-    say(result.similar.trainings ? "far" : "far/nothing", { distance: result.similar.distance.toFixed(1), T: general(result.computed, 3), bound: general(result.bound, 3) });
+    const { trainings, distance } = result.similar;
+    const away = trainings ? fill(limits.AWAY, { distance: distance.toFixed(1) }) : "";
+    say("far", { away, T: general(result.computed, 3), bound: general(result.bound, 3) });
   } else if (result.limit) {
     if (family === "sgd" && result.computed < limits.SAFE) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });

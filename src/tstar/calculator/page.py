@@ -55,7 +55,7 @@ def facts() -> dict[str, Any]:
                     "FITTED_LR",
                     "VALIDATED_LR",
                 ),
-                *("FEWEST_CLASSES", "BATCH_SIZES", "SAFE", "ORDER", "WORDS"),
+                *("FEWEST_CLASSES", "BATCH_SIZES", "SAFE", "ORDER", "WORDS", "AWAY"),
             )
         },
         "batch": BATCH,

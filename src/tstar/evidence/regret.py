@@ -16,7 +16,7 @@ from tstar.curves import Condition, Curve, conditions, judge
 from tstar.curves.resampling import weights
 from tstar.errors import TstarError, require, unknown
 from tstar.formula.coefficients import Coefficients
-from tstar.formula.equation import explain
+from tstar.formula.equation import computed, judged
 from tstar.formula.rules import rule
 from tstar.formula.training import Training
 
@@ -63,18 +63,12 @@ def advised(
     scenario = str(facts.get("scenario") or "scratch")
     try:
         told = Training(name if K is not None else None, scenario=scenario, **how)  # type: ignore[arg-type]
-        result = explain(
-            int(M),
-            None if K is None else int(K),
-            csg,
-            variant=variant,
-            coefficients=coefficients,
-            optimizer=told,
-        )
+        result = computed(int(M), None if K is None else int(K), csg, told, variant, coefficients)
     except TstarError:  # a fact that the set needs is missing: this condition has no T
         return None
-    # Where nothing like it was measured the advice is to leave the model; a report still judges the law's T.
-    return result.computed if result.leave and result.limit is not None else result.temperature
+    # Whether trainings like it gained is not asked: a report judges the law's T, not whether to use it.
+    ours = variant is None and coefficients is None
+    return judged(result, None).temperature if ours else result.temperature
 
 
 def _number(value: Any) -> float | None:

@@ -105,13 +105,8 @@ TEXTS: dict[str, tuple[Severity, str]] = {
     ),
     "far": (
         "caution",
-        "Nothing like this training was measured (the nearest is {distance} standard deviations off), so nothing is advised. "
-        "The law would give T = {T}; the paper's formula, for 200 epochs of SGD at 0.1, {bound}.",
-    ),
-    "far/nothing": (
-        "caution",
-        "Nothing like this training was measured, so nothing is advised. The law would give T = {T}; the paper's formula, for 200 "
-        "epochs of SGD at 0.1, {bound}.",
+        "Nothing like this training was measured{away}, so nothing is advised. The law would give T = {T}; the paper's formula, "
+        "for 200 epochs of SGD at 0.1, {bound}.",
     ),
     "no-gain": (
         "note",
@@ -153,6 +148,7 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "reached 54 % and 74 % at lr 0.01. Lower the rate to 0.03 or less, and ask again.",
     ),
 }
+AWAY = " (the nearest is {distance} standard deviations off)"  # of "far", where anything can be compared
 WORDS = {"optimizer": "the optimizer", "lr": "the learning rate", "steps": "the number of steps"}
 
 
@@ -172,14 +168,13 @@ def _say(key: str, **values: Any) -> Notice:
 
 def leaves(result: Explanation, evidence: similar.Expectation | None) -> bool:
     """Whether the model is best left as it is: nothing like this training was measured, or what was gained nothing."""
-    unproven = evidence is not None and (evidence.far or not evidence.gained)
-    return _not_measured(result.training) or unproven
+    return _not_measured(result.training) or (evidence is not None and not evidence.supports)
 
 
-def safe_temperature(result: Explanation, evidence: similar.Expectation | None) -> float:
+def safe_temperature(result: Explanation) -> float:
     """T, or 1 where T is not known to help: trainings like none that was measured, and SGD below 1 in fine-tuning."""
     training = result.training
-    if leaves(result, evidence):
+    if result.leave:
         return SAFE
     if training.family == "sgd" and training.scenario == "finetune" and training.measured:
         return max(result.computed, SAFE)
@@ -221,12 +216,8 @@ def _limited(result: Explanation) -> Iterator[Notice]:
     """What to say where the training's limit has been taken into account."""
     near, given = result.evidence, f"{result.computed:.3g}"
     if near is not None and near.far:
-        yield _say(
-            "far" if near.trainings else "far/nothing",
-            distance=f"{near.distance:.1f}",
-            T=given,
-            bound=f"{result.bound:.3g}",
-        )
+        away = AWAY.format(distance=f"{near.distance:.1f}") if near.trainings else ""
+        yield _say("far", away=away, T=given, bound=f"{result.bound:.3g}")
     elif near is not None and not near.gained:
         yield _say("no-gain", trainings=near.trainings, T=given)
     if result.leave:

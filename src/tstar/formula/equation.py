@@ -223,10 +223,8 @@ def explain(
 
 def judged(result: Explanation, evidence: similar.Expectation | None) -> Explanation:
     """T where the evidence supports it, else 1."""
-    T = cautions.safe_temperature(result, evidence)
-    return replace(
-        result, temperature=T, leave=cautions.leaves(result, evidence), evidence=evidence
-    )
+    result = replace(result, leave=cautions.leaves(result, evidence), evidence=evidence)
+    return replace(result, temperature=cautions.safe_temperature(result))
 
 
 def evidence_for(

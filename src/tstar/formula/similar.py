@@ -65,6 +65,11 @@ class Expectation:
     gained: bool
     rows: tuple[Mapping[str, Any], ...]
 
+    @property
+    def supports(self) -> bool:
+        """Whether trainings like this one were measured, and gained."""
+        return self.gained and not self.far
+
     def __str__(self) -> str:
         interval = f"{self.low:+.1f} and {self.high:+.1f}"
         return (
