@@ -68,8 +68,8 @@ def running():
         browser.close()
 
 
-def opened(browser, path, problems, **options):
-    """A page of a file; errors, dialogs and requests to elsewhere are added to ``problems``."""
+def opened(browser, path, problems, fragment="", **options):
+    """A page of a file, at its ``fragment``; errors, dialogs and requests to elsewhere are added to ``problems``."""
     page = browser.new_context(**options).new_page()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
@@ -78,7 +78,7 @@ def opened(browser, path, problems, **options):
         "request",
         lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else problems.append(r.url),
     )
-    page.goto(path.as_uri())
+    page.goto(path.as_uri() + fragment)
     return page
 
 
