@@ -178,3 +178,61 @@ def test_what_is_missing_is_listed_in_a_sentence(given, missing):
     found = tstar.explain(64, 10, **given).notices
     (said,) = (notice for notice in found if notice.code == "unknown-training")
     assert listed in said.message
+
+
+def test_a_small_budget_at_each_of_its_limits():
+    def said(spent, T):
+        return [(n.severity, n.code) for n in cautions._budget(spent, T)]
+
+    assert said(10.0, cautions.HOT) == [("caution", "small-budget")]
+    assert said(10.0, cautions.HOT + 1e-9) == [("warning", "small-budget")]
+    assert said(cautions.HARMFUL_BUDGET, 9.0) == [("caution", "small-budget")]
+    assert said(cautions.SMALL_BUDGET, 9.0) == []
+
+
+def test_a_temperature_raised_to_one_is_said_to_be(near):
+    how = {"optimizer": "sgd", "lr": 0.01, "steps": 200, "batch_size": 64}
+    tuned = tstar.explain(64, 100, scenario="finetune", **how)
+    assert tuned.temperature == 1 > tuned.computed
+    (said,) = (n for n in tuned.notices if n.code == "sgd-below-one")
+    assert "so T = 1 is advised" in said.message
+    assert f"{tuned.computed:.3g}" in said.message
+    scratch = tstar.explain(64, 100, **how)
+    assert scratch.temperature == scratch.computed < 1
+    (said,) = (n for n in scratch.notices if n.code == "sgd-below-one")
+    assert "pass scenario='finetune'" in said.message
+
+
+@pytest.mark.parametrize(
+    ("far", "gained", "code"),
+    [(True, True, "far"), (True, False, "far"), (False, False, "no-gain")],
+)
+def test_why_a_model_is_left(monkeypatch, far, gained, code):
+    found = similar.Expectation(2.0, 1.0, 3.0, 9, 1, 20, 2.34, far=far, gained=gained, rows=())
+    monkeypatch.setattr(similar, "nearest", lambda *given: found)
+    result = tstar.explain(64, 10, optimizer="sgd", lr=0.1, steps=500, batch_size=64)
+    assert result.leave
+    assert result.temperature == 1 != result.computed
+    (said,) = result.notices
+    assert said.code == code
+    assert f"T = {result.computed:.3g}" in said.message
+    assert ("2.3 standard deviations" in said.message) is far
+    assert ("The 20 most similar" in said.message) is (code == "no-gain")
+
+
+def test_where_nothing_can_be_compared_no_distance_is_told(monkeypatch):
+    monkeypatch.setattr(similar, "nearest", lambda *given: similar.NOTHING)
+    result = tstar.explain(64, 10, optimizer="sgd", lr=0.1, steps=500, batch_size=64)
+    assert "Nothing like this training was measured, so" in result.notices[0].message
+
+
+def test_a_clipped_temperature_is_told_with_its_bound():
+    (said,) = (n for n in tstar.explain(64, 5000, variant="cn").notices if n.code == "clipped")
+    assert said.message.endswith("it was clipped to 1.")
+    assert "clipped" not in {n.code for n in tstar.explain(64, 10, variant="cn").notices}
+
+
+def test_words_in_a_sentence():
+    assert cautions._and(["a"]) == "a"
+    assert cautions._and(["a", "b"]) == "a and b"
+    assert cautions._and(["a", "b", "c"]) == "a, b and c"

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from tstar import Coefficients, TstarError
-from tstar.formula.coefficients import Provenance, Scope, get, published
+from tstar.formula.coefficients import (
+    Provenance,
+    Scope,
+    as_coefficients,
+    get,
+    published,
+    training_aware,
+)
 
 
 def test_the_papers_table():
@@ -93,3 +100,63 @@ def test_saved_file_is_plain_json(tmp_path):
     assert data["format"] == 1
     assert data["delta"] == -1.973
     assert "gamma" not in data
+
+
+def test_a_set_is_named_by_what_it_uses():
+    assert get("budget").variant == "budget"
+    assert get("speed").variant == "speed"
+    assert training_aware() is get("speed")
+    assert set(published()) == {"base", "csg", "cn", "csgcn"}
+    assert Coefficients("mine", 1.0, 0.0, gamma=0.0, delta=0.0).variant == "csgcn"
+
+
+@pytest.mark.parametrize("name", ["budget", "speed"])
+def test_sets_with_a_budget_come_back_too(name, tmp_path):
+    get(name).save(tmp_path / "b.json")
+    assert Coefficients.load(tmp_path / "b.json") == get(name)
+
+
+def test_a_range_includes_its_ends():
+    scope = Scope(num_features=(64, 512))
+    inside = [scope.contains("num_features", value) for value in (63.9, 64, 512, 512.1)]
+    assert inside == [False, True, True, False]
+    assert scope.contains("csg", 3.0) is None
+
+
+def test_the_bounds_clip():
+    own = Coefficients("mine", 1.0, 0.0, minimum=2, maximum=5)
+    assert [own.clip(T) for T in (-1.0, 2.0, 3.5, 5.0, 6.0)] == [2.0, 2.0, 3.5, 5.0, 5.0]
+    assert Coefficients("one", 1.0, 0.0, minimum=2, maximum=2).clip(9) == 2.0
+    for low, high in ((0, 5), (-1, 5), (3, 2)):
+        with pytest.raises(TstarError, match="minimum <= maximum must hold in coefficient set 'x'"):
+            Coefficients("x", 1.0, 0.0, minimum=low, maximum=high)
+
+
+def test_what_is_written_of_a_set():
+    own = Coefficients("mine", 0.5, -1.0, delta=2.0, provenance=Provenance("me", Scope(csg=(1, 2))))
+    assert own.to_dict() == {
+        **{"name": "mine", "alpha": 0.5, "beta": -1.0, "delta": 2.0, "minimum": 1.0, "maximum": 512.0},
+        "provenance": {"source": "me", "fitted": {"csg": [1, 2]}, "validated": {}, "training": {}},
+    }  # fmt: skip
+    assert Coefficients.from_dict({"name": "x", "alpha": 1, "beta": 2}).provenance == Provenance()
+
+
+def test_records_and_paths_are_coefficients(tmp_path):
+    own = Coefficients("mine", 0.5, -1.0)
+    own.save(tmp_path / "mine.json")
+    assert as_coefficients(own) is own
+    assert (
+        as_coefficients(tmp_path / "mine.json")
+        == as_coefficients(str(tmp_path / "mine.json"))
+        == own
+    )
+    with pytest.raises(TstarError, match="Coefficients record or a path to its JSON file, got 3"):
+        as_coefficients(3)
+    with pytest.raises(TstarError, match="budget must be a Budget record"):
+        Coefficients("mine", 0.5, -1.0, budget={"sgd": 1.0})
+
+
+@pytest.mark.parametrize("name", ["csgnc", [], None])
+def test_a_variant_that_does_not_exist(name):
+    with pytest.raises(TstarError, match="Unknown variant"):
+        get(name)

@@ -285,3 +285,21 @@ def test_coefficients_whose_sum_is_no_number_are_refused():
     huge = tstar.Coefficients("huge", 1e308, 1e308)
     with pytest.raises(tstar.TstarError, match="'huge' give inf; their numbers are too large"):
         temperature(10**6, coefficients=huge)
+
+
+def test_the_ends_of_what_was_measured_are_measured():
+    own = tstar.Coefficients(
+        "mine",
+        1.0,
+        0.0,
+        budget=Budget(0.5, 3.0, fitted={"adam": (0.125, 8.0)}, power=0.25, maximum=32.0),
+    )
+
+    def flagged(lr, steps):
+        found = tstar.explain(64, 10, coefficients=own, optimizer="adam", lr=lr, steps=steps).flags
+        return "lr·steps" in {flag.quantity for flag in found}
+
+    spent = {0.125: (0.125, 1), 8.0: (0.125, 64)}
+    assert not any(flagged(*how) for how in spent.values())
+    assert flagged(0.1249, 1)
+    assert flagged(0.12501, 64)

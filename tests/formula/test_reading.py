@@ -272,3 +272,9 @@ def test_what_is_no_scheduler_is_refused_and_one_that_breaks_is_named_alone():
     own = optimizer()
     broken = Breaks(own, lambda t: 1.0)
     assert schedule_facts(broken, own, 10, None, None) == {"schedule": "Breaks"}
+
+
+def test_a_schedule_without_a_rate_is_named_alone():
+    own = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    nothing = torch_schedules.LambdaLR(own, lambda step: 0.0)
+    assert schedule_facts(nothing, own, 10, None, None) == {"schedule": "LambdaLR"}

@@ -84,3 +84,11 @@ def test_an_advice_is_a_number_and_draws_itself():
     assert str(result) == as_text(result.describe())
     assert result._repr_html_() == as_html(result.describe())
     assert drawn(result.describe())[1].startswith(result.describe().verdict)
+
+
+def test_in_the_terminal_expressions_begin_left_and_values_end_right():
+    d = Description("Do it.", "", (), (), (("α", "+1.0000"), ("γ·ln csg", "+10.0000")))
+    terminal = drawn(d)[1]
+    first, second = [line.rstrip() for line in terminal.splitlines()[1:3]]
+    assert first.index("α") == second.index("γ") == 2
+    assert len(first) == len(second)

@@ -156,3 +156,146 @@ def test_long_trainings_are_compared_with_long_ones_alone():
     for steps, gain in ((700, 3.0), (4_999, 3.0), (5_000, -1.0), (20_000, -1.0)):
         mine = similar.coordinates(Training("sgd", 0.1, steps), None, None, None)
         assert similar.among(known, mine, "sgd", None, "bn").median == gain
+
+
+def known(rows, noise=1.0, widening=1.0):
+    return {"rows": rows, "scales": SCALES, "noise": noise, "widening": widening}
+
+
+@pytest.mark.parametrize(
+    ("gained", "far", "supports"),
+    [(True, False, True), (True, True, False), (False, False, False), (False, True, False)],
+)
+def test_evidence_supports_a_recipe_where_near_trainings_gained(gained, far, supports):
+    found = similar.Expectation(0.0, 0.0, 0.0, 0, 0, 0, 0.0, far=far, gained=gained, rows=())
+    assert found.supports is supports
+
+
+def test_where_nothing_can_be_compared_nothing_is_expected():
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    for rows in ([], [row(5.0, family="adam")], [row(None)]):
+        found = similar.among(known(rows), mine, "sgd", None, "bn")
+        assert (found.trainings, found.helped, found.harmed, found.rows) == (0, 0, 0, ())
+        assert (found.median, found.low, found.high) == (0, 0, 0)
+        assert found.far
+        assert not found.gained
+
+
+def test_an_expectation_in_words():
+    found = similar.Expectation(1.25, -0.5, 3.0, 9, 2, 20, 0.3, far=False, gained=True, rows=())
+    assert str(found) == (
+        "Of the 20 most similar trainings of the atlas 9 gained and 2 lost more than noise; median +1.2 points over the "
+        "plain model, four of five between -0.5 and +3.0."
+    )
+
+
+def test_noise_is_neither_gain_nor_loss():
+    near = [(0.1, {"gains": {"bn": gain}}) for gain in (-2.0, -1.0, 0.0, 1.0, 2.0)]
+    found = similar.expected(near, "bn", noise=1.0, widening=1.0)
+    assert (found.helped, found.harmed) == (1, 1)
+
+
+def test_the_rows_are_the_nearest_with_their_distances():
+    rows = [row(2.0, travel=1.0), row(None, travel=0.1), row(1.0, travel=0.5)]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    found = similar.among(known(rows), mine, "sgd", "batch-norms", "bn")
+    five = math.sqrt(
+        len(SCALES)
+    )  # of the coordinates only "travel" differs, and "steps" has no scale
+    assert [each["gains"]["bn"] for each in found.rows] == [1.0, 2.0]
+    assert [each["distance"] for each in found.rows] == [
+        round(0.25 / five, 3),
+        round(0.5 / five, 3),
+    ]
+    assert [each["keys"] for each in found.rows] == [["k"], ["k"]]
+    assert found.distance == pytest.approx(0.25 / five)
+
+
+def test_where_far_begins():
+    for away, far in ((similar.FAR, False), (similar.FAR + 1e-9, True)):
+        assert similar.expected([(away, row(1.0))], "bn", 1.0, 1.0).far is far
+    # One coordinate beyond the others makes a training far, though it is near on the whole.
+    rows = [row(1.0, classes=shift) for shift in (0.0, 0.1)]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    for deviations, far in ((similar.FAR, False), (similar.FAR + 1e-6, True)):
+        moved = {**mine, "classes": mine["classes"] - deviations * SCALES["classes"] + 1e-9}
+        found = similar.among(known(rows), moved, "sgd", None, "bn")
+        assert found.far is far
+        assert found.distance == pytest.approx(deviations, abs=1e-5)
+
+
+def test_what_is_not_known_on_both_sides_is_not_compared():
+    rows = [{"travel": 1.0}, {"noise": 1.0}]
+    assert similar.outside({"noise": 9.0, "strange": 99.0}, rows, SCALES) == pytest.approx(8 / 1.5)
+    assert similar.outside({"passes": 9.0}, rows, SCALES) == 0
+    assert similar.distance({"strange": 1.0}, {"strange": 5.0}, SCALES) == math.inf
+
+
+def test_a_momentum_next_to_one_is_a_finite_factor():
+    near_one = Training("sgd", lr=0.1, steps=10, momentum=0.99999, batch_size=1)
+    mine = similar.coordinates(near_one, None, None, None)
+    assert mine["noise"] == pytest.approx(math.log(0.1 * 1000))
+    assert mine["travel"] == pytest.approx(math.log(0.1 * 10 * 0.5 * 1000))
+
+
+def test_a_constant_rate_travels_twice_as_far():
+    steady = Training("adam", lr=0.1, steps=10, rate_factor=1.0)
+    falling = Training("adam", lr=0.1, steps=10)
+    a, b = (similar.coordinates(t, None, None, None)["travel"] for t in (steady, falling))
+    assert a - b == pytest.approx(math.log(2))
+
+
+def test_what_each_coordinate_needs():
+    def names(*given, **training):
+        return set(similar.coordinates(Training("sgd", **training), *given))
+
+    assert names(None, None, None) == set()
+    assert names(None, None, None, lr=0.1) == set()
+    assert names(None, None, 100, steps=5) == {"steps"}
+    assert names(None, None, 100, batch_size=5) == set()
+    assert names(None, None, None, lr=0.1, batch_size=5) == {"noise"}
+    assert names(None, None, 100, steps=5, batch_size=5) == {"steps", "passes"}
+    assert names(64, None, None) == {"features"}
+    assert names(None, 10, None) == {"classes"}
+
+
+def test_fine_tuning_is_compared_with_fine_tuning_alone():
+    short = {"lr": 1e-3, "steps": 150, "batch_size": 32}
+    tuned = Training("adamw", **short, scenario="finetune")
+    found = similar.nearest(tuned, 384, 10, 1000, "layer-norms", "faster")
+    assert found.trainings > 0
+    assert {each["norms"] for each in found.rows} == {similar.PRETRAINED}
+    scratch = similar.nearest(Training("adamw", **short), 384, 10, 1000, "layer-norms", "faster")
+    assert similar.PRETRAINED not in {each["norms"] for each in scratch.rows}
+
+
+def test_without_an_optimizer_all_families_are_compared():
+    rows = [row(1.0), row(2.0, family="adam")]
+    mine = similar.coordinates(SGD, 64, 10, 3200)
+    assert len(similar.ranked(mine, None, None, rows, SCALES)) == 2
+
+
+def test_the_choices_that_ship():
+    for family in ("sgd", "adam"):
+        entry = similar.choice(family)
+        assert entry == similar.choice(family, "scratch")
+        assert (entry["optimizer"], entry["scenario"]) == (family, "scratch")
+        assert entry["low"] <= entry["gain"] <= entry["high"]
+        ran = [r for r in similar.stored()["rows"] if r["gains"].get(entry["recipe"]) is not None]
+        assert 0 < entry["trainings"] <= len(ran)
+    assert similar.choice("sgd", "finetune")["scenario"] == "finetune"
+    assert similar.choice("scale-free") == {"recipe": similar.LEAVE, "trainings": 0}
+    assert similar.choice(None)["recipe"] == similar.LEAVE
+
+
+def test_a_recipe_and_its_rate(monkeypatch):
+    choices = [
+        {"optimizer": "sgd", "scenario": "scratch", "recipe": "faster"},
+        {"optimizer": "sgd", "scenario": "finetune", "recipe": "bn"},
+        {"optimizer": "adam", "scenario": "scratch", "recipe": "leave"},
+    ]
+    monkeypatch.setattr(similar, "stored", lambda: {"choices": choices})
+    assert (similar.recipe_of("sgd"), similar.rate_of("sgd")) == ("faster", 3.0)
+    assert (similar.recipe_of("sgd", "finetune"), similar.rate_of("sgd", "finetune")) == ("bn", 1.0)
+    assert (similar.recipe_of("adam"), similar.rate_of("adam")) == ("bn", 1.0)
+    assert (similar.recipe_of(None), similar.rate_of(None)) == ("bn", 1.0)

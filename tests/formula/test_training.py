@@ -122,3 +122,55 @@ def test_steps_and_epochs_must_agree():
 def test_a_keyword_that_does_not_exist_is_named():
     with pytest.raises(TstarError, match="Unknown keyword 'step'; did you mean 'steps'"):
         Training.of("sgd", step=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("constant", 1.0), ("Constant_with_warmup", 1.0), ("none", 1.0), ("COSINE", 0.5), ("linear", 0.5)],
+)  # fmt: skip
+def test_schedules_by_name(name, factor):
+    found = Training.of(("sgd", 0.1), scheduler=name)
+    assert found == Training("sgd", 0.1, schedule=name.lower(), rate_factor=factor)
+
+
+def test_what_the_law_needs():
+    whole = Training("sgd", 0.1, 10)
+    assert whole.measured
+    assert whole.missing == ()
+    assert Training().missing == ("optimizer", "lr", "steps")
+    assert Training("adam", steps=10).missing == ("lr",)
+    for lacking in (Training("sgd", 0.1), Training("sgd", steps=5), Training(lr=0.1, steps=5)):
+        assert not lacking.measured
+    assert not Training("lion", 0.1, 10).measured
+    assert Training().family is None
+
+
+def test_momentum_where_it_is_not_told():
+    assert Training("sgd").rest == pytest.approx(0.1)
+    assert Training("sgd", momentum=0.0).rest == 1
+    assert Training("sgd", momentum=0.75).rest == 0.25
+
+
+def test_a_training_has_at_least_one_step():
+    assert Training.of(epochs=0.001, samples=10, batch_size=10).steps == 1
+    assert Training.of(epochs=1, samples=1, batch_size=1).steps == 1
+    assert Training.of(epochs=1, samples=11, batch_size=10).steps == 2  # the last batch is smaller
+    for few in ({"samples": 0, "batch_size": 1}, {"samples": 1, "batch_size": 0}):
+        with pytest.raises(TstarError, match="must be a whole number of at least 1"):
+            Training.of(epochs=1, **few)
+
+
+def test_names_of_others_pass_and_are_not_measured():
+    assert Training.of("GaLore_AdamW", lr=0.1, steps=3).family == "other"
+    assert Training.of(("SGD", 0.2)) == Training("sgd", 0.2)
+    with pytest.raises(TstarError, match="optimizer must be"):
+        Training.of(("sgd", 0.2, 3))
+
+
+def test_a_record_holds_only_what_can_be():
+    assert Training(weight_decay=0).weight_decay == 0
+    for bad in ({"rate_factor": 0}, {"steps": 0}, {"batch_size": 0}, {"lr": 0}, {"momentum": -0.1}):
+        with pytest.raises(TstarError, match=next(iter(bad))):
+            Training(**bad)
+    with pytest.raises(TstarError, match="scenario"):
+        Training(scenario=3)
