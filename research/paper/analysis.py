@@ -115,7 +115,7 @@ def _choice(scenario: str, allowed: tuple[str, ...]) -> dict[str, Any]:
         f"{means[best]:.2f} % against {scores['T=1'].mean():.2f} % at T = 1: "
         f"{result.wins} wins, {result.losses} {'loss' if result.losses == 1 else 'losses'} "
         f"(Wilcoxon p = {result.wilcoxon_p:.3f}, Holm {comparison.holm_p:.3f}); "
-        f"next is {second} with {means[second]:.2f} %, {versus.wins}:{versus.losses} "
+        f"{second} comes next with {means[second]:.2f} %, which {best} beats on {versus.wins} of {result.n} "
         f"(p = {versus.wilcoxon_p:.2f}); leaving one data set out keeps the choice "
         f"{kept} times of {result.n}."
     )
