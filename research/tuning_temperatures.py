@@ -1,0 +1,84 @@
+"""Which T fine-tuning with AdamW wants at the advised rate: runs beside the second atlas's, of its own conditions.
+
+    python -m research.tuning_temperatures --store atlas2.db --data-root DATA     # → the runs, and the table
+
+The atlas has T = 2 alone at three times the rate, since training from scratch hardly depends on T with AdamW. Here its fine-tuning
+conditions with AdamW get T = ¼, ½ and 1 there as well, with two seeds. Validation accuracy, averaged over the conditions, chooses.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from research.conditions import TUNED, TUNING, Condition, data_of, draw
+from research.second_atlas import FASTER, Results, accuracy, results, runs_all
+from tstar.sweep.spec import Spec
+from tstar.sweep.store import Store
+
+OUTPUT = Path(__file__).resolve().parents[1] / "results" / "atlas2" / "tuning_temperatures.csv"
+TEMPERATURES = (0.25, 0.5, 1.0, 2.0)
+SEEDS = (0, 1)
+
+
+def conditions() -> Iterator[Condition]:
+    """Those of the atlas's fine-tuning conditions that train with AdamW."""
+    for index in range(TUNING, TUNING + len(TUNED)):
+        condition = draw(index)
+        if condition.plain.config.optimizer == "adamw":
+            yield condition
+
+
+def at(condition: Condition, T: float, seed: int) -> Spec:
+    """BN and T at the advised rate."""
+    return replace(condition.at(lr=FASTER[0]), temperature=T, norm="batch", seed=seed)
+
+
+def table(found: Results) -> pd.DataFrame:
+    """One row per condition and T, the means over both seeds, in points; only conditions with all runs."""
+    rows = []
+    for condition in conditions():
+        grid = {T: [at(condition, T, seed) for seed in SEEDS] for T in TEMPERATURES}
+        if any(accuracy(found, spec) is None for specs in grid.values() for spec in specs):
+            continue
+        user = condition.plain
+        for T, specs in grid.items():
+            means = {
+                name: 100 * sum(accuracy(found, spec, name) or 0.0 for spec in specs) / len(specs)
+                for name in ("val_accuracy", "test_accuracy")
+            }
+            facts = {
+                "condition": condition.index,
+                "network": condition.family,
+                "dataset": data_of(user),
+            }
+            rows.append({**facts, "steps": user.config.steps, "lr": specs[0].config.lr, "T": T, **means})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--data-root", required=True)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    specs = [at(c, T, seed) for seed in SEEDS for c in conditions() for T in TEMPERATURES]
+    with Store(given.store, create=True) as store:
+        try:
+            for outcome in runs_all(store, specs, given.data_root, "atlas2"):
+                print(outcome.key, outcome.status, flush=True)
+        finally:
+            store.release()
+        made = table(results(store))
+    made.round(2).to_csv(OUTPUT, index=False)
+    print(made.round(1).to_string(index=False))
+    print(made.groupby("T")[["val_accuracy", "test_accuracy"]].mean().round(2))
+
+
+if __name__ == "__main__":
+    main()
