@@ -1,6 +1,7 @@
 """The method that follows tstar's own advice."""
 
 import pytest
+import torch
 
 import tstar
 from tests.methods.networks import Net, facts
@@ -24,6 +25,16 @@ def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
     )  # like nothing that was measured
     recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
     assert not hasattr(recipe.model.head, "temperature")
+
+
+def test_an_optimizer_of_ones_own_leaves_the_model():
+    """Not measured is not the same as not told, for which recommend gives the paper's T*."""
+    rmsprop = torch.optim.RMSprop(Net().parameters(), lr=0.01)
+    assert tstar.recommend(Net(), optimizer=rmsprop, steps=400, batch_size=64).leave
+    config = Config(optimizer="./kit.py:lion", lr=0.01, steps=400, batch_size=64)
+    recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
+    assert not hasattr(recipe.model.head, "temperature")
+    assert recipe.on_epoch is None
 
 
 def test_without_a_training_it_takes_the_papers_formula():

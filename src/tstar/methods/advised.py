@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from tstar.formula.training import Training
 from tstar.methods.common import Plain, cross_entropy
 from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.tempering import temper
@@ -14,7 +15,10 @@ from tstar.surgery.tempering import temper
 
 @dataclass(frozen=True)
 class Advised(Plain):
-    r"""L = CE(z/T, y) with the T, norm and learning rate that :func:`tstar.recommend` advises for the run's training."""
+    r"""L = CE(z/T, y) with the T, norm and learning rate that :func:`tstar.recommend` advises for the run's training.
+
+    With an optimizer of your own, which was not measured, the model is left as it is.
+    """
 
     name = "advised"
 
@@ -26,9 +30,11 @@ class Advised(Plain):
             "scenario": facts.scenario,
         }
         config = facts.training
-        if config is not None and config.optimizer in ("sgd", "adam", "adamw"):
-            names = ("optimizer", "lr", "momentum", "steps", "batch_size", "weight_decay")
+        if config is not None:
+            names = ("lr", "momentum", "steps", "batch_size", "weight_decay")
             told |= {name: getattr(config, name) for name in names}
+            # As a record, which may have any name: an unknown one is not measured, and none would be not told.
+            told["optimizer"] = Training(config.optimizer)
         advice = recommend(
             model, csg=facts.csg, num_classes=facts.num_classes, head=facts.head, **told
         )
