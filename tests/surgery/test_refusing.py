@@ -146,7 +146,9 @@ def test_a_softmax_for_the_users_of_the_model_or_beside_the_logits_is_none(end, 
     "loss",
     [nn.BCEWithLogitsLoss(), F.binary_cross_entropy_with_logits, nn.MSELoss(), "mse_loss", F.smooth_l1_loss,
      nn.MultiLabelSoftMarginLoss(), "BinaryCrossEntropy", "sigmoid_focal_loss", nn.L1Loss(), nn.HuberLoss(),
-     F.huber_loss, F.multilabel_margin_loss, "SigmoidFocalLoss"],
+     F.huber_loss, F.multilabel_margin_loss, "SigmoidFocalLoss", "bce", "BCE", "bce_with_logits", "BceLoss", "l1", "L1",
+     "l1_loss", "L1Loss", "smooth-l1", "MSE", "mse", "rmse", "MAE", "Huber", "multi-label", "binary cross entropy", nn.GaussianNLLLoss(),
+     F.poisson_nll_loss, functools.partial(F.binary_cross_entropy_with_logits, reduction="sum")],
 )  # fmt: skip
 def test_a_declared_loss_without_softmax_is_refused(loss):
     with pytest.raises(TstarError, match="softmax temperature does not apply"):
@@ -155,10 +157,37 @@ def test_a_declared_loss_without_softmax_is_refused(loss):
 
 @pytest.mark.parametrize(
     "loss",
-    [F.cross_entropy, nn.NLLLoss(), nn.CrossEntropyLoss(label_smoothing=0.1), lambda z, y: z],
-)
+    [F.cross_entropy, nn.NLLLoss(), nn.CrossEntropyLoss(label_smoothing=0.1), lambda z, y: z, nn.CrossEntropyLoss,
+     functools.partial(F.cross_entropy, label_smoothing=0.1), nn.MultiMarginLoss(), "cross_entropy", "cross-entropy",
+     "CrossEntropyLoss", "CROSS_ENTROPY", "ce", "nll", "NLLLoss", "SoftTargetCrossEntropy"],
+)  # fmt: skip
 def test_other_losses_are_taken(loss):
     assert tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
+
+
+@pytest.mark.parametrize("name", ["subcenter_arcface", "label1", "SubCenterLoss", "final1"])
+def test_a_function_of_your_own_is_not_refused_for_letters_within_its_words(name):
+    def loss(z, y):
+        return z
+
+    loss.__name__ = name
+    assert tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        ("foo", r"Unknown loss 'foo'; known: cross_entropy, nll_loss, your own function"),
+        ("cross_entrpy", "Unknown loss 'cross_entrpy'; did you mean 'cross_entropy'"),
+        ("", "Unknown loss ''"),
+        (3, "loss must be a function, a module or a name such as 'cross_entropy', got 3"),
+        (torch.zeros(1), "loss must be a function, a module or a name"),
+    ],
+)
+def test_what_is_no_loss_that_is_known_is_an_error(loss, message):
+    for call in (tstar.recommend, functools.partial(tstar.temper, temperature=2.0)):
+        with pytest.raises(TstarError, match=message):
+            call(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 14)), loss=loss)
 
 
 class Held(nn.Module):

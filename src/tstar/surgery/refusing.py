@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -11,15 +12,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarError, TstarWarning, shown, unknown
 from tstar.surgery.finding import WRAPPERS, Head
 
-# Parts of a loss's name. timm's BinaryCrossEntropy is one sigmoid per class, so that these come first.
-_NOT_SOFTMAX = (
-    "BCE", "Binary", "binary", "Sigmoid", "sigmoid", "MultiLabel", "multilabel", "MSE", "mse", "L1", "l1_loss", "Huber", "huber",
-)  # fmt: skip
-_CROSS_ENTROPY = ("CrossEntropy", "cross_entropy")  # takes a softmax itself
-_NLL = ("NLL", "nll_loss")  # takes logarithms of probabilities
+# What a loss's name says, in any spelling. timm's BinaryCrossEntropy is one sigmoid per class, so that these come first.
+_NOT_SOFTMAX = re.compile(
+    r"""B(?i:CE)|M(?i:SE)|L1  # a capital within a name, as in SmoothL1Loss
+    |(?<![a-z\d])(?i:bce|r?mse|mae|l1(?=[-_\ ]?loss|$))  # a word of its own, as in smooth_l1_loss
+    |(?i:binary|sigmoid|multi[-_\ ]?label|huber|(?:gaussian|poisson)[-_\ ]?nll)""",
+    re.VERBOSE,
+)
+_CROSS_ENTROPY = re.compile(r"(?i)cross[-_ ]?entropy|^ce(?:[-_ ]?loss)?$")  # takes a softmax itself
+_NLL = re.compile(r"NLL|(?<![a-z])(?i:nll)")  # takes logarithms of probabilities
 _TASKS = {
     "multi_label_classification": "a multi-label model (a sigmoid for each class)",
     "regression": "a regression model",
@@ -60,13 +64,13 @@ def is_sharded(model: nn.Module) -> bool:
 
 def check_task(model: nn.Module, heads: Sequence[Head] = (), loss: Any = None) -> None:
     """Refuse what is not one softmax over the logits: by the loss, a configuration in the model, what it ends in."""
-    name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
-    if any(part in name for part in _NOT_SOFTMAX):
+    name = _loss_name(loss)
+    if _NOT_SOFTMAX.search(name):
         raise TstarError(
             f"A softmax over the classes must follow the logits, got the loss {name}, to which the softmax "
             "temperature does not apply."
         )
-    if any(part in name for part in _NLL):
+    if _NLL.search(name):
         return
     for head in heads:
         if "softmax" in head.passed:
@@ -75,7 +79,7 @@ def check_task(model: nn.Module, heads: Sequence[Head] = (), loss: Any = None) -
                 "a second time. Remove it, train on the logits, and take the softmax where you need probabilities. If your "
                 "loss is the NLL of their logarithm, say loss='nll_loss'."
             )
-    if any(part in name for part in _CROSS_ENTROPY):
+    if _CROSS_ENTROPY.search(name):
         return
     what = next((f"a sigmoid after {h.path!r}" for h in heads if "sigmoid" in h.passed), "")
     for module in model.modules():
@@ -86,6 +90,21 @@ def check_task(model: nn.Module, heads: Sequence[Head] = (), loss: Any = None) -
             f"A softmax over the classes must follow the logits, got {what}, to which the softmax temperature does not "
             "apply. If you train with cross-entropy on the logits, say loss='cross_entropy'."
         )
+
+
+def _loss_name(loss: Any) -> str:
+    """What a loss is called; a name that says nothing, or what is no loss at all, is an error."""
+    if isinstance(loss, str):
+        if not any(known.search(loss) for known in (_NOT_SOFTMAX, _NLL, _CROSS_ENTROPY)):
+            raise unknown("loss", loss, ("cross_entropy", "nll_loss", "your own function or module itself"))  # fmt: skip
+        return loss
+    while isinstance(loss, partial):
+        loss = loss.func
+    if loss is not None and not callable(loss):
+        raise TstarError(
+            f"loss must be a function, a module or a name such as 'cross_entropy', got {shown(loss)}."
+        )
+    return str(getattr(loss, "__name__", type(loss).__name__))
 
 
 def refuse_second_holder(model: nn.Module, heads: Sequence[Head]) -> None:
