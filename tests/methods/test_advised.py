@@ -17,6 +17,7 @@ def test_it_trains_at_what_recommend_says():
     assert not advice.leave
     assert float(recipe.model.head.temperature) == pytest.approx(float(advice), rel=1e-6)
     assert recipe.on_epoch(1, 10) == advice.lr_factor == 3
+    assert recipe.report() == {"lr_factor": 3.0, "left": False}
 
 
 def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
@@ -25,6 +26,7 @@ def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
     )  # like nothing that was measured
     recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None))
     assert not hasattr(recipe.model.head, "temperature")
+    assert recipe.report() == {"lr_factor": 1.0, "left": True}
 
 
 def test_an_optimizer_of_ones_own_leaves_the_model():

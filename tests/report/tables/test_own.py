@@ -90,6 +90,28 @@ def test_methods_with_other_seeds_are_not_ranked_and_conditions_not_mixed(make_s
         assert marks == {"default": "second", "kd": "best", "insert-ln": ""}
 
 
+def test_the_rate_that_a_method_really_trained_at_is_shown(make_store):
+    """Two methods in one block of lr 0.1, one of which multiplied it; a third left the model."""
+    told = {"advised": {"lr_factor": 3.0, "left": False}, "kd": {"lr_factor": 1.0, "left": True}}
+
+    def change(rows):
+        return [(s, r | {"extra": told.get(s.method, {})}) for s, r in rows]
+
+    methods = ("default", "advised", "kd")
+    options = {"tasks": (("a", 2.0, 10),), "grid": (), "widths": (64,), "seeds": 2}
+    table = methods_table(load(make_store(**options, methods=methods, change=change)))
+    factors = {row[0].text: row[table.columns.index("lr factor")] for row in table.blocks[0].rows}
+    assert {name: cell.value for name, cell in factors.items()} == {
+        "default": None,
+        "advised": 3.0,
+        "kd: left as it is": 1.0,
+    }
+    assert "multiplied the learning rate" in table.note
+    bare = methods_table(load(make_store("bare.db", **options, methods=methods)))
+    assert "lr factor" not in bare.columns
+    assert "learning rate" not in bare.note
+
+
 def test_no_methods_no_table(make_store):
     store = make_store(tasks=(("a", 2.0, 10),), widths=(64,), seeds=1, norms=("batch",))
     with pytest.raises(TstarError, match="No method"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -202,17 +205,43 @@ def methods_table(records: Records) -> Table:
             if name not in ("model", "num_features") and text(facts[name])
         ]
         blocks.append(Block(marked(rows, values), " · ".join(part for part in heading if part)))
-    return filled(
+    table = filled(
         Table(
             "methods",
             "Methods that were run by name",
-            ("method", "accuracy [%]", "± s.d.", "failed", "n", "T", "NLL", "ECE", "trainings"),
+            (
+                *(
+                    "method",
+                    "accuracy [%]",
+                    "± s.d.",
+                    "failed",
+                    "n",
+                    "T",
+                    "lr factor",
+                    "NLL",
+                    "ECE",
+                ),
+                "trainings",
+            ),
             tuple(blocks),
             f"{records.metric.capitalize()} accuracy, mean over n seeds; diverged runs count as chance. Best in bold, "
             "second best underlined within a block; a method with failed runs or with other seeds is not ranked.",
             command=records.command("report"),
         )
     )
+    return replace(table, note=table.note + (_FACTOR if "lr factor" in table.columns else ""))
+
+
+_FACTOR = " lr factor: what the method multiplied the learning rate of its block by; a dash where it recorded none."
+
+
+def _recorded(run: Mapping[str, Any], name: str) -> float | None:
+    """A number that the method recorded beside its scores, if it did."""
+    try:
+        extra = json.loads(run.get("extra") or "{}")
+    except (TypeError, ValueError):
+        return None
+    return number(extra.get(name)) if isinstance(extra, dict) else None
 
 
 def _method(name: str, runs: list[dict[str, Any]], metric: str) -> tuple[Cell, ...]:
@@ -223,13 +252,16 @@ def _method(name: str, runs: list[dict[str, Any]], metric: str) -> tuple[Cell, .
         return float(np.mean(values)) if values else None
 
     failed = sum(run.get("status") == "failed" for run in runs)
+    factors = [v for run in runs if (v := _recorded(run, "lr_factor")) is not None]
+    left = [v for run in runs if (v := _recorded(run, "left")) is not None]
     return (
-        Cell(name, name),
+        Cell(f"{name}: left as it is" if left and all(left) else name, name),
         number_cell(float(np.mean(scores)) if scores else None),
         spread_cell(scores),
         Cell(str(failed), failed),
         Cell(str(len(scores)), len(scores)),
         short_cell(mean("temperature")),
+        short_cell(float(np.mean(factors)) if factors else None),
         number_cell(mean("nll"), 3),
         number_cell(mean("ece"), 3),
         short_cell(mean("trainings")),
