@@ -88,3 +88,23 @@ def test_a_terminal_gets_a_table_that_fits():
         assert ("ended" in lines[0]) == (width == 300)
         if width >= 80:
             assert "…" not in out.getvalue()
+
+
+def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
+    import csv
+
+    from tstar.sweep.store import Store
+
+    run("sweep", "study.toml")
+    assert "test metric" not in run("runs", "ls").stdout
+    with Store("runs.db") as store:
+        keys = [row["key"] for row in store.rows()]
+        store._db.execute("UPDATE runs SET test_metric = 0.875 WHERE key = ?", (keys[0],))
+    listed = run("runs", "ls", "--where", "test_metric > 0.5").stdout
+    assert "1 runs: 1 done" in listed
+    assert re.search(r"test metric .*\n.*0\.875", listed)
+    assert "val metric" not in listed
+    assert re.search(r"test_metric 0\.875", run("runs", "show", "runs.db", keys[0]).stdout)
+    run("runs", "export", "runs.db", "out.csv")
+    with open("out.csv", newline="", encoding="utf-8") as file:
+        assert [row["test_metric"] for row in csv.DictReader(file)] == ["0.875", "", "", ""]

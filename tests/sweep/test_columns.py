@@ -6,7 +6,7 @@ import pytest
 
 from tests.sweep.small import finish
 from tstar.errors import TstarError
-from tstar.sweep.columns import COLUMNS
+from tstar.sweep.columns import COLUMNS, METRICS, own_scores
 from tstar.sweep.store import Store
 from tstar.sweep.transfer import load_runs
 
@@ -40,3 +40,27 @@ def test_a_cell_of_a_wrong_kind_is_one_error_with_its_place(path, specs, column,
             list(store.rows())
     with pytest.raises(TstarError, match=column):
         load_runs(path)
+
+
+def test_the_values_of_a_metric_are_columns_also_where_an_older_store_has_them_in_extra(
+    path, specs
+):
+    recorded = {"metric": 0.25, "val_metric": 0.5, "backbone_factor": 2.0}
+    assert own_scores(recorded) == {"val_metric": 0.5, "test_metric": 0.25}
+    with Store(path, create=True) as store:
+        for spec in specs[:3]:
+            store.claim(spec)
+            store.finish(spec.key, "done", {"extra": recorded})
+        store._db.execute("UPDATE runs SET metric = './kit.py:f' WHERE key != ?", (specs[1].key,))
+        store._db.execute("UPDATE runs SET extra = '[]' WHERE key = ?", (specs[2].key,))
+        for name in METRICS:
+            store._db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+        store._db.execute("PRAGMA user_version = 3")
+    for create in (False, True):  # read as it is, then with the columns added
+        with Store(path, create=create) as store:
+            rows = [(row["val_metric"], row["test_metric"]) for row in store.rows()]
+        assert rows == [(0.5, 0.25), (None, None), (None, None)]
+    with Store(path, create=True) as store:
+        store.claim(specs[3])
+        store.finish(specs[3].key, "done", {"test_metric": 0.75})
+        assert store.get(specs[3].key)["test_metric"] == 0.75

@@ -43,6 +43,17 @@ def test_the_fixed_temperature_is_what_temper_does(path, inline):
     assert (row["val_accuracy"], row["nll"]) == (result.val_accuracy, result.nll)
 
 
+def test_only_a_metric_of_ones_own_fills_its_columns(folder, inline):
+    from tstar.sweep.study import load_study
+
+    do(load_study(folder / "study.toml"), folder / "own.db", inline())
+    do(tiny("temperature = 3"), folder / "plain.db", inline())
+    own, plain = (rows_of(folder / name) for name in ("own.db", "plain.db"))
+    for row in own.values():
+        assert row["test_metric"] == pytest.approx(100 * row["test_accuracy"])
+    assert [row["test_metric"] for row in plain.values()] == [None]
+
+
 def test_a_diverging_run_is_a_result(path, inline):
     study = tiny("temperature = 1", lr=1e30)
     tally = do(study, path, inline())

@@ -28,8 +28,8 @@ def test_every_part_may_be_yours(folder, inline):
         assert (row["model"], row["dataset"]) == ("parts:net", "./parts.py:arrays")
         assert (row["num_classes"], row["domain"], len(row["source"])) == (3, "vector", 16)
         extra = json.loads(row["extra"])
-        assert extra["metric"] == pytest.approx(100 * row["test_accuracy"])
-        assert extra["val_metric"] == pytest.approx(100 * row["val_accuracy"])
+        assert extra["metric"] == row["test_metric"] == pytest.approx(100 * row["test_accuracy"])
+        assert extra["val_metric"] == row["val_metric"] == pytest.approx(100 * row["val_accuracy"])
 
 
 @pytest.mark.parametrize(

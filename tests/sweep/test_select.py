@@ -5,7 +5,14 @@ import pytest
 from tstar.errors import TstarError
 from tstar.sweep.select import selector
 
-ROW = {"model": "vgg9", "lr": 0.1, "seed": 3, "csg": None, "studies": '{"mine": "ab"}'}
+ROW = {
+    "model": "vgg9",
+    "lr": 0.1,
+    "seed": 3,
+    "csg": None,
+    "studies": '{"mine": "ab"}',
+    "test_metric": 0.75,
+}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +27,8 @@ ROW = {"model": "vgg9", "lr": 0.1, "seed": 3, "csg": None, "studies": '{"mine": 
         ("csg > 1", False),
         ("csg == None", True),
         ("lr > -1", True),
+        ("test_metric > 0.5", True),
+        ("val_metric > 0.5", False),
     ],
 )
 def test_columns_are_compared_with_values(where, chosen):

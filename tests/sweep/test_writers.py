@@ -17,6 +17,7 @@ ROW = {
     "test_accuracy": 0.75,
     "val_accuracy": 0.5,
     "nll": None,
+    "test_metric": 0.375,
 }
 
 
@@ -45,7 +46,7 @@ def test_mlflow(tmp_path):
     assert [r.info.run_name for r in (run, failed)] == ["abc", "def"]
     assert (run.info.status, failed.info.status) == ("FINISHED", "FAILED")
     assert (run.data.params["lr"], run.data.params["augment"]) == ("0.1", "True")
-    assert run.data.metrics["test_accuracy"] == 0.75
+    assert (run.data.metrics["test_accuracy"], run.data.metrics["test_metric"]) == (0.75, 0.375)
     history = client.get_metric_history(run.info.run_id, "epoch/train_loss")
     assert [(m.step, m.value) for m in history] == list(enumerate(curve, 1))
 
@@ -72,7 +73,7 @@ def test_wandb_is_told_curves_parameters_and_scores(monkeypatch):
     assert (told["project"], told["id"], told["finished"]) == ("project", "abc", True)
     assert told["config"] == {"model": "mlp", "lr": 0.1, "augment": True, "status": "done"}
     assert told["logs"][1] == (2, {"val_accuracy": 0.5, "train_loss": 1.0})
-    assert told["summary"]["test_accuracy"] == 0.75
+    assert told["summary"] == {"test_accuracy": 0.75, "val_accuracy": 0.5, "test_metric": 0.375}
 
 
 @pytest.mark.parametrize(

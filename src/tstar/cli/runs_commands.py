@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,7 +17,7 @@ from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import duration
-from tstar.sweep.columns import COLUMNS
+from tstar.sweep.columns import COLUMNS, METRICS
 from tstar.text import printable
 
 runs = typer.Typer(
@@ -29,7 +29,8 @@ StoreArgument = Annotated[Path, typer.Argument(help="The SQLite file of results.
 _SHOWN = {
     **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
     **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
-    **{"val_accuracy": "val %", "test_accuracy": "test %", "seconds": "time", "finished": "ended"},
+    **{"val_accuracy": "val %", "test_accuracy": "test %", "val_metric": "val metric"},
+    **{"test_metric": "test metric", "seconds": "time", "finished": "ended"},
 }
 _TIMES = ("started", "heartbeat", "finished")
 
@@ -64,13 +65,13 @@ def list_runs(
         tell_json([opened(row) for row in rows[:limit]])
         return
     console = Console()
-    cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _SHOWN}
+    cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _columns(rows[:limit])}
     if console.is_terminal:
         same, table = _fitting(cells, console)
         if same:
             tell(f"all: {same}", "dim")
     else:
-        console.width = 200  # for a file or a pipe nothing is cut off
+        console.width = 400  # for a file or a pipe nothing is cut off
         table = _table(cells)
     console.print(table)
     for row in rows[:limit]:
@@ -83,6 +84,11 @@ def list_runs(
     shown = f", the first {limit} shown" if len(rows) > limit else ""
     states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
     console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the table shows: the values of a metric only where a run has one."""
+    return [n for n in _SHOWN if n not in METRICS or any(row[n] is not None for row in rows)]
 
 
 def _table(cells: Mapping[str, list[str]]) -> Table:
@@ -107,7 +113,7 @@ def _fitting(cells: dict[str, list[str]], console: Console) -> tuple[str, Table]
     if "finished" in rest:
         rest["finished"] = [text[5:16] for text in rest["finished"]]  # month to minute
     wide = console.options.update(width=10_000)
-    for name in ("finished", "seconds", "val_accuracy", "norm", "lr", "status"):
+    for name in ("finished", "seconds", "val_metric", "val_accuracy", "norm", "lr", "status"):
         if console.measure(_table(rest), options=wide).maximum <= console.width:
             break
         rest.pop(name, None)

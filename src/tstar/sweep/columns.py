@@ -12,6 +12,8 @@ FINAL = ("done", "diverged")
 STATUSES = ("running", *FINAL, "failed")
 
 SCORES = ("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece")
+# The values of a metric of one's own, with their names in `extra`.
+METRICS = {"val_metric": "val_metric", "test_metric": "metric"}
 _SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 COLUMNS: dict[str, str] = {
     "key": "TEXT PRIMARY KEY",
@@ -24,7 +26,7 @@ COLUMNS: dict[str, str] = {
     **dict.fromkeys(("num_train", "num_classes"), "INTEGER"),
     "studies": "TEXT",  # that ask for it: JSON, name → hash
     # What came out.
-    **dict.fromkeys((*SCORES, "seconds", "images_per_second"), "REAL"),
+    **dict.fromkeys((*SCORES, *METRICS, "seconds", "images_per_second"), "REAL"),
     "trainings": "INTEGER",
     **dict.fromkeys(("curves", "extra", "versions", "commit", "error"), "TEXT"),
     # Who works, or worked, on it; times in seconds since 1970.
@@ -37,6 +39,7 @@ ADDED: dict[str, object] = {
     **{name: value for name, value in LATER.items() if name != "csg"},
     "nesterov": 0,
     "studies": None,
+    **dict.fromkeys(METRICS),
 }
 WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
 OPENED = (*WRITTEN, "options", "spec", "studies")  # every column that holds JSON
@@ -55,6 +58,20 @@ def fits(name: str, value: object) -> bool:
     if name == "scenario" and value not in SCENARIOS:
         return False
     return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
+
+
+def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
+    """The values of a metric of one's own, among what a run recorded."""
+    found = {name: extra.get(recorded) for name, recorded in METRICS.items()}
+    return {name: value for name, value in found.items() if isinstance(value, int | float)}
+
+
+def recovered(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What older stores kept elsewhere: the values of a metric stood in `extra` alone."""
+    if row["metric"] is None or row["extra"] is None or any(row[n] is not None for n in METRICS):
+        return {}
+    extra = json.loads(row["extra"])
+    return own_scores(extra) if isinstance(extra, dict) else {}
 
 
 def opened(row: Mapping[str, Any]) -> dict[str, Any]:

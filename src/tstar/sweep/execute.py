@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tstar.errors import TstarError, require
-from tstar.sweep.columns import SCORES
+from tstar.sweep.columns import SCORES, own_scores
 from tstar.sweep.provenance import versions
 from tstar.sweep.shared import checksum
 from tstar.sweep.spec import Places, Spec, check_below_root
@@ -115,6 +115,8 @@ def _execute(job: Job, spec: Spec, data: DataSet) -> Outcome:
         "trainings": trained.trainings + (job.teacher is not None),
         "versions": versions(job.device),
     }
+    if spec.config.metric is not None:
+        values |= own_scores(result.extra)
     weights = None
     if spec.role == "teacher" and result.status == "done":
         buffer = io.BytesIO()

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError
-from tstar.sweep.columns import ADDED, COLUMNS, WRITTEN, fits
+from tstar.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, recovered
 from tstar.sweep.shared import process_exists
 from tstar.sweep.spec import Spec
 
-SCHEMA = 3  # PRAGMA user_version; a store with a higher one was written by a newer tstar
+SCHEMA = 4  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 LEASE = 120.0  # seconds in which a heartbeat must change, or the claim is dead
 _SAFE = "what was stored before is still there"
 _ADVICE = {
@@ -244,7 +244,7 @@ class Store:
                     f"{self.path}: the run {str(content['key'])[:24]} has {str(value)[:60]!r} as its {name}, "
                     f"which is no {name} of a run; fix or delete that row."
                 )
-        return content
+        return content | recovered(content)
 
     def status(self, keys: Iterable[str]) -> dict[str, str]:
         """The status of each key that is in the store."""

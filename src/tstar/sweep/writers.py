@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError, require, unknown
+from tstar.sweep.columns import METRICS
 
 Row = Mapping[str, Any]
 _AT_ONCE = 100  # what MLflow takes in one call: 100 parameters, 1000 metrics
-_SCORES = ("val_accuracy", "test_accuracy", "train_loss", "val_loss", "nll", "ece", "seconds")
+_SCORES = (
+    *("val_accuracy", "test_accuracy", "train_loss", "val_loss", "nll", "ece", *METRICS),
+    "seconds",
+)
 
 
 def writer(kind: str, where: str) -> Callable[[Row], None]:
