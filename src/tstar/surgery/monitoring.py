@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -103,20 +102,3 @@ def live_optimizer(given: Any) -> Any:
     if not isinstance(inner, torch.optim.Optimizer):
         raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
     return inner
-
-
-def warn_of_rate(advice: Any, rates: Iterable[float], *, stacklevel: int = 3) -> None:
-    """Warn where an advice for a higher rate meets a rate that nobody has raised."""
-    factor, wanted = getattr(advice, "lr_factor", 1.0), None
-    if factor != 1:
-        wanted = getattr(getattr(advice, "training", None), "lr", None)
-    if wanted is None or not any(
-        math.isclose(rate, wanted / factor, rel_tol=1e-6) for rate in rates
-    ):
-        return
-    warnings.warn(
-        f"The advice is for a learning rate of {wanted:g}, and T is too high for {wanted / factor:g}: multiply the rate by "
-        f"advice.lr_factor ({factor:g}), in every group of the optimizer and before a scheduler is built.",
-        TstarWarning,
-        stacklevel=stacklevel,
-    )

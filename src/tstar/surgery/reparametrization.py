@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
+from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
-from tstar.surgery.monitoring import warn_of_rate
 from tstar.surgery.preceding import preceding_norm
 from tstar.surgery.speed import backbone_scale
 
@@ -125,7 +125,6 @@ def param_groups(
     """
     model = unwrap(model)
     T = positive("temperature", temperature)
-    warn_of_rate(temperature, [lr])
     by = factors(T, optimizer)
     for path, tempered in tempered_heads(model).items():
         if float(tempered.temperature) != 1.0:
@@ -137,6 +136,11 @@ def param_groups(
         head = getattr(temperature, "head", None)
     found = resolve_head(model, head, example_input)
     check_head(model, found)
+    if groups is None:
+        groups = [{"params": [p for p in model.parameters() if p.requires_grad]}]
+    given = [_listed(group) for group in groups]
+    warn_of_misfit(temperature, [found], optimizer)
+    warn_of_rate(temperature, [{"lr": lr, **group} for group in given], [found])
     parent = model.get_submodule(found.path.rpartition(".")[0]) if found.path else model
     inserted = parent.norm if isinstance(parent, TemperedHead) else None
     before = inserted
@@ -155,15 +159,10 @@ def param_groups(
     _rescale(found, T, before, rescale)
     own = {id(p) for p in found.layer.parameters()}
     norm = set() if inserted is None else {id(p) for p in inserted.parameters()}
-    given = (
-        [{"params": [p for p in model.parameters() if p.requires_grad]}]
-        if groups is None
-        else groups
-    )
     derived: list[dict[str, Any]] = []
     for group in given:
         parts: dict[Factors | None, list[Tensor]] = {behind: [], None: [], by: []}
-        for p in _parameters(group):
+        for p in group["params"]:
             parts[by if id(p) in own else None if id(p) in norm else behind].append(p)
         for factor, params in parts.items():
             if params:
@@ -192,15 +191,15 @@ def _derived(
     return new
 
 
-def _parameters(group: Mapping[str, Any]) -> list[Tensor]:
-    """The tensors of a group, which torch also takes as named pairs or as one tensor."""
+def _listed(group: Mapping[str, Any]) -> dict[str, Any]:
+    """A group with its tensors as a list; torch also takes them as named pairs, as one tensor, or from a generator."""
     params = group["params"] if isinstance(group, Mapping) and "params" in group else None
     if params is None:
         raise TstarError(
             "Each of groups must be a dict with 'params', as torch's optimizers take them."
         )
     listed = [params] if isinstance(params, Tensor) else list(params)
-    return [p[1] if isinstance(p, tuple) else p for p in listed]
+    return {**group, "params": [p[1] if isinstance(p, tuple) else p for p in listed]}
 
 
 def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) -> None:

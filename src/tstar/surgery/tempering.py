@@ -13,6 +13,7 @@ from torch import nn
 
 from tstar.errors import TstarError, TstarWarning
 from tstar.numbers import positive, whole
+from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.checkpoints import tempered_prefixes
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import (
@@ -30,7 +31,6 @@ from tstar.surgery.monitoring import (
     join_optimizer,
     live_optimizer,
     trains,
-    warn_of_rate,
 )
 from tstar.surgery.probing import run_once
 from tstar.surgery.recalibrating import shorten_memory
@@ -104,8 +104,9 @@ def temper(
     refuse_second_holder(model, heads)
     live = _live_optimizer(optimizer, temperature, heads, inplace)
     inplace = bool(inplace) or live is not None
+    warn_of_misfit(temperature, heads, optimizer if live is None else live)
     if live is not None:
-        warn_of_rate(temperature, [group["lr"] for group in live.param_groups])
+        warn_of_rate(temperature, live.param_groups, heads)
     if inplace and any(found.path == "" for found in heads):
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
