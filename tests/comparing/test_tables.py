@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -34,5 +35,24 @@ def test_the_terminal_table_marks_best_and_second():
     for text, said, style in ((scores[1], "85.40", "bold"), (scores[0], "81.00", "underline")):
         assert text.plain.startswith(said)
         assert style in {str(text.style), *(str(span.style) for span in text.spans)}
-    assert [column.header.plain for column in table.columns][4:] == ["ECE", "vs default", "p"]
+    assert [column.header.plain for column in table.columns][4:] == ["trained", "vs default", "p"]
     assert math.isclose(len(table.rows), 2)
+
+
+def test_the_tables_say_what_was_trained():
+    plain = runs(default=DEFAULT, advised=BETTER, left=NOISE, insert_ln=NOISE)
+    what = {
+        "default": {"temperature": 1.0},
+        "advised": {"temperature": 2.0374, "norm": "batch", "lr_factor": 3.0},
+        "left": {"temperature": 1.0, "left": True},
+    }
+    rows = summarize([replace(run, **what.get(run.method, {})) for run in plain])
+    said = ["T = 1", "BN, T = 2.04, lr ×3", "left as it is", "–"]
+    assert [text.plain for text in to_table(rows).columns[4].cells] == said
+    lines = to_markdown(rows).splitlines()[4:8]
+    assert [line.split(" | ")[4] for line in lines] == said
+    numbers = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert [n["temperature"] for n in numbers] == ["1.0", "2.0374", "1.0", ""]
+    assert [n["norm"] for n in numbers] == ["none", "batch", "none", "none"]
+    assert [n["lr_factor"] for n in numbers] == ["1.0", "3.0", "1.0", "1.0"]
+    assert [n["left"] for n in numbers] == ["False", "False", "True", "False"]

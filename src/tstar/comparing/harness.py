@@ -15,6 +15,7 @@ from tstar.methods.interface import Method
 from tstar.methods.searching import runs_of
 from tstar.models.fitting import fitting_model
 from tstar.surgery.finding import find_head
+from tstar.surgery.layers import is_output_layer
 from tstar.training import Config, predict
 from tstar.training.parts import make_parts
 from tstar.training.running import Trained, run
@@ -164,6 +165,7 @@ class _Bench:
         )
         done = result.status == "done"
         chance = 1 / self.data.num_classes  # a run that diverges guesses
+        temperature, norm = _trained_at(trained)
         return Run(
             name,
             self.seed,
@@ -174,7 +176,10 @@ class _Bench:
             ece=result.ece,
             trainings=cost(method),
             seconds=result.seconds,
-            temperature=result.extra.get("temperature", trained.temperature),
+            temperature=temperature,
+            norm=norm,
+            lr_factor=float(result.extra.get("lr_factor", 1.0)),
+            left=bool(result.extra.get("left", False)),
             error="" if done else "the loss became NaN or infinite",
             reliability=reliability(logits, trained.parts.y_test) if done else None,
         )
@@ -209,3 +214,17 @@ class _Bench:
     def _width(self) -> int:
         model = fitting_model(self.model, self.data, self.num_features, self.seed)
         return find_head(model, self.parts.ready(self.parts.x[:2]).cpu()).num_features
+
+
+def _trained_at(trained: Trained) -> tuple[float | None, str]:
+    """T at the end, ``None`` where there is no single one; and the norm inserted before the output layer."""
+    head = dict(trained.model.named_modules()).get(trained.facts.head or "")
+    tempered = hasattr(head, "temperature")
+    kind = type(getattr(head, "norm", None)).__name__ if tempered else ""
+    norm = next((word for word in ("batch", "layer") if kind.lower().startswith(word)), "none")
+    T = trained.result.extra.get("temperature", trained.temperature)
+    if T is None and tempered:
+        T = float(head.temperature)  # type: ignore[union-attr]
+    elif T is None and head is not None and is_output_layer(head):
+        T = 1.0
+    return T, norm

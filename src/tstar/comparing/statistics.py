@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 class Run:
     """One method on one seed. Accuracies are shares in [0, 1], 1/K of a diverged run, ``None`` of a failed one.
 
-    ``reliability`` is the diagram's data on the test set, after temperature scaling where the method
-    is that.
+    ``temperature`` is T at the end, ``None`` where there is no single one; ``norm`` the one before the output layer
+    that the method inserted (``"none"``: nothing), ``lr_factor`` what it multiplied the learning rate by, and
+    ``left`` whether it decided to leave the model as it is. ``reliability`` is the diagram's data on the test set,
+    after temperature scaling where the method is that.
     """
 
     method: str
@@ -32,6 +34,9 @@ class Run:
     trainings: int = 1
     seconds: float = 0.0
     temperature: float | None = None
+    norm: str = "none"
+    lr_factor: float = 1.0
+    left: bool = False
     error: str = ""
     # Not compared: the means of empty bins are NaN, which equals nothing.
     reliability: Reliability | None = field(default=None, compare=False)
@@ -66,6 +71,7 @@ class Paired:
 class Row:
     """A method's line in the table. Accuracies in per cent; ``sd`` is the sample's (n − 1).
 
+    ``temperature`` is the mean, ``norm``, ``lr_factor`` and ``left`` are as in a run (all of them, for ``left``).
     ``rank`` is 1 for the best mean, 2 for the second, ``None`` for the others and for a method with
     a failed run: leaving out its failures would flatter it.
     """
@@ -81,6 +87,10 @@ class Row:
     ece: float | None
     trainings: int
     seconds: float
+    temperature: float | None = None
+    norm: str = "none"
+    lr_factor: float = 1.0
+    left: bool = False
     rank: int | None = None
     paired: Paired | None = None
     errors: tuple[str, ...] = ()
@@ -142,6 +152,10 @@ def _row(name: str, runs: Sequence[Run]) -> Row:
         ece=_mean([run.ece for run in done]),
         trainings=max(run.trainings for run in runs),
         seconds=fmean([run.seconds for run in runs]),
+        temperature=_mean([run.temperature for run in done]),
+        norm=done[0].norm if done else "none",
+        lr_factor=done[0].lr_factor if done else 1.0,
+        left=bool(done) and all(run.left for run in done),
         errors=tuple(sorted({run.error for run in runs if run.error})),
     )
 

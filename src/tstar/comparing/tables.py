@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from tstar.report.tables.cells import Table
 
-HEADERS = ("method", "accuracy [%]", "n", "cost", "NLL", "ECE", "vs {}", "p", "p (W)")
+HEADERS = ("method", "accuracy [%]", "n", "cost", "trained", "NLL", "ECE", "vs {}", "p", "p (W)")
 NOTE = (
     "Test accuracy at the last epoch, mean ± sample standard deviation over n seeds; best in bold, second "
-    "underlined. A run that diverged counts as chance, 1/K. Cost: training runs per seed (those of a search, and a teacher). Difference in points over "
+    "underlined. A run that diverged counts as chance, 1/K. Cost: training runs per seed (those of a search, and a teacher). "
+    "Trained: the norm that was inserted before the output layer, T at the end (the mean; a dash where there is no single one), "
+    "and what the method multiplied the learning rate by. Difference in points over "
     "the same seeds ± half its 95 % interval; p from the paired t-test after Holm's correction for the "
     "number of methods, p (W) from Wilcoxon's signed-rank test, uncorrected."
 )
@@ -39,6 +41,7 @@ def cells(row: Row) -> list[str]:
         score,
         count,
         str(row.trainings),
+        _trained(row),
         "–" if row.nll is None else f"{row.nll:.3f}",
         "–" if row.ece is None else f"{row.ece:.3f}",
         _difference(row.paired),
@@ -48,10 +51,10 @@ def cells(row: Row) -> list[str]:
 
 
 def to_table(rows: Sequence[Row], baseline: str = "default", title: str = "") -> RichTable:
-    """The table for a terminal: without NLL and p (W), which the files have, to fit 80 columns."""
+    """The table for a terminal: without NLL, ECE and p (W), which the files have, to fit 80 columns."""
     from tstar.report.tables.markup import to_rich
 
-    return to_rich(_table(rows, baseline, title, leave=("NLL", "p (W)")))
+    return to_rich(_table(rows, baseline, title, leave=("NLL", "ECE", "p (W)")))
 
 
 def to_markdown(rows: Sequence[Row], baseline: str = "default") -> str:
@@ -133,6 +136,16 @@ def _csv(records: Sequence[dict[str, object]], leave: Sequence[str] = ()) -> str
         writer.writeheader()
         writer.writerows({k: disarmed(v) for k, v in record.items()} for record in records)
     return text.getvalue()
+
+
+def _trained(row: Row) -> str:
+    """What a method made of the model, in words."""
+    if row.left:
+        return "left as it is"
+    said = {"batch": ["BN"], "layer": ["LN"]}.get(row.norm, [])
+    said += [] if row.temperature is None else [f"T = {row.temperature:.3g}"]
+    said += [] if row.lr_factor == 1 else [f"lr ×{row.lr_factor:.3g}"]
+    return ", ".join(said) or "–"
 
 
 def _difference(test: Paired | None) -> str:
