@@ -39,6 +39,14 @@ def test_renaming_classes_changes_no_bit(helpers):
     assert (renamed.similarity == first.similarity[np.ix_(order, order)]).all()
 
 
+def test_names_are_looked_up_below_the_root(helpers, tmp_path):
+    x, y = helpers.blobs(60, 3, 4, 0.8)
+    np.savez(tmp_path / "mine.npz", x_train=x, y_train=y)
+    assert csg("mine", root=tmp_path).value == csg(x, y).value
+    with pytest.raises(TstarError, match="set root=… or TSTAR_DATA"):
+        csg("mine", root=tmp_path / "elsewhere")
+
+
 def test_same_seed_same_bits_other_seed_other_draw(helpers):
     x, y = helpers.blobs(400, 4, 6, 1.0)
     first, again, other = (csg(x, y, samples=25, seed=s) for s in (3, 3, 4))

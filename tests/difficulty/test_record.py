@@ -24,6 +24,15 @@ def test_the_record_prints_converts_and_compares(helpers):
     tstar.temperature(64, 3, result if result.value > 0 else 1.0)
 
 
+def test_the_record_says_what_its_interval_is_taken_from(helpers):
+    x, y = helpers.blobs(100, 4, 3, 1.0)
+    assert ", bootstrap)" in str(csg(x, y))
+    assert ", bootstrap; every draw takes all samples)" in str(csg(x, y, repeats=3))
+    assert ", over 3 draws)" in str(csg(x, y, samples=10, repeats=3))
+    apart = np.repeat(np.eye(3), 20, axis=0), np.arange(60) // 20
+    assert ", bootstrap; the draws give one value)" in str(csg(*apart, samples=10, repeats=3))
+
+
 def test_wild_volumes_are_called_of_little_use(helpers):
     rng = np.random.default_rng(0)
     result = csg(rng.normal(size=(200, 500)) * 200, np.arange(200) % 4)

@@ -8,6 +8,7 @@ within 0.17 of the printed ln(csg) on seven of its data sets; with 3 neighbors i
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def csg(
     repeats: int = 1,
     skip_unreadable: bool = False,
     limit: int | None = None,
+    root: str | os.PathLike[str] | None = None,
 ) -> Csg:
     """The cumulative spectral gradient of a data set: how hard its classes are to tell apart.
 
@@ -65,10 +67,12 @@ def csg(
         embed: a function or ``nn.Module`` from a batch of samples, as they come, to vectors, which
             are compared in place of pixels (``size`` then plays no part).
         distance: ``"euclidean"`` or ``"cosine"``.
-        repeats: independent draws; more than one gives the interval over draws.
+        repeats: independent draws; more than one gives the interval over draws, where they differ: a class of at most
+            ``samples`` samples is taken whole in every draw.
         skip_unreadable: go on without unreadable files of a folder, which is an error otherwise.
         limit: the most samples to read, drawn by ``seed``; csg of a part differs somewhat from that of
             the whole. Data that can only be iterated over are read whole.
+        root: the folder that names and paths are looked up in; ``$TSTAR_DATA``, else ``~/.cache/tstar``, by default.
 
     >>> import numpy as np
     >>> x = np.repeat(np.eye(3), 20, axis=0) + np.random.default_rng(0).normal(0, 0.05, (60, 3))
@@ -96,6 +100,7 @@ def csg(
         skip_unreadable=skip_unreadable,
         limit=limit,
         seed=seed,
+        root=root,
     )
     _check(matrix, neighbors)
     return _measure(matrix, samples, neighbors, seed, distance, repeats)
@@ -127,7 +132,8 @@ def _measure(
             arguments = codes[rows], owners, weights, K, seed
             floored = float(np.mean(volumes[rows] <= math.log(FLOOR)))
             effective = _effective_samples(weights, owners, K)
-    interval = bootstrap(values[0], *arguments) if repeats == 1 else over_draws(np.array(values), K)
+    differ = len(set(values)) > 1  # draws that take every sample do not
+    interval = over_draws(np.array(values), K) if differ else bootstrap(values[0], *arguments)
     return presented(
         Csg(
             value=values[0],

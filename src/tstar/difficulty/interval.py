@@ -42,8 +42,6 @@ def bootstrap(
 
 def over_draws(values: NDArray[np.float64], num_classes: int) -> tuple[float, float]:
     """mean ± t·s of several draws: where 95 % of single draws fall, t of Student with n − 1."""
-    if np.ptp(values) == 0:  # every sample is in every draw
-        return float(values[0]), float(values[0])
     reach = _student(len(values) - 1) * float(values.std(ddof=1))
     return _within(float(values.mean()) - reach, float(values.mean()) + reach, num_classes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,13 +56,14 @@ def read(
     skip_unreadable: bool = False,
     limit: int | None = None,
     seed: int = 0,
+    root: str | os.PathLike[str] | None = None,
 ) -> Matrix:
     """Anything that :func:`tstar.data.door.open_data` takes as a :class:`Matrix`.
 
     Features and flat pixels are taken as they are. Images become rows of pixels
     (:mod:`tstar.data.pixels`), brought to size×size by area averaging.
     """
-    source = open_data(data, labels, size=None if embed else size)
+    source = open_data(data, labels, size=None if embed else size, root=root)
     if source.tokens and embed is None:
         raise TstarError(_TOKENS.format(f"{source.name} holds"))
     some = source.some(limit, seed)
@@ -273,5 +275,5 @@ def _unreadable(files: list[str]) -> TstarError:
     shown = "; ".join(files[:5]) + (f"; and {len(files) - 5} more" if len(files) > 5 else "")
     return TstarError(
         f"Every image must be readable, but {len(files)} {'is' if len(files) == 1 else 'are'} not: "
-        f"{shown}. Repair or remove them, or pass skip_unreadable=True (--skip-unreadable)."
+        f"{shown}. Repair or remove them, or pass skip_unreadable=True."
     )

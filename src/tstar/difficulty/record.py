@@ -38,7 +38,7 @@ class Csg:
 
     Attributes:
         value: csg of the one draw of ``seed``.
-        interval: 95 %: from a bootstrap of the drawn samples; with several draws, where single draws fall.
+        interval: 95 %: from a bootstrap of the drawn samples; with several draws that differ, where single draws fall.
         draws: the value of every draw; the first is ``value``.
         expectation: S (K×K): the share of class j among the neighbors of class i; rows sum to one.
         similarity: W (K×K): 1 − BrayCurtis of the rows of S.
@@ -104,10 +104,9 @@ class Csg:
     def __str__(self) -> str:
         low, high = self.interval
         few, many = min(self.samples), max(self.samples)
-        over = f"over {len(self.draws)} draws" if len(self.draws) > 1 else "bootstrap"
         used = f"{few}" if few == many else f"{few}–{many}"
         lines = [
-            f"csg = {self.value:.4g}   (95 %: {low:.4g}–{high:.4g}, {over})",
+            f"csg = {self.value:.4g}   (95 %: {low:.4g}–{high:.4g}, {self._basis()})",
             f"  {self.num_classes} classes, {self.num_samples} samples; {used} of each class drawn "
             f"with seed {self.seed}, {self.neighbors} neighbors, {self.distance}",
             f"  regime: {self._regime_text()}",
@@ -120,6 +119,14 @@ class Csg:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+    def _basis(self) -> str:
+        """What the interval is taken from."""
+        if len(set(self.draws)) > 1:
+            return f"over {len(self.draws)} draws"
+        whole = sum(self.samples) == self.num_samples
+        why = "; every draw takes all samples" if whole else "; the draws give one value"
+        return "bootstrap" + (why if len(self.draws) > 1 else "")
 
     def _regime_text(self) -> str:
         text = {
