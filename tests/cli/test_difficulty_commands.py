@@ -43,6 +43,13 @@ def test_json_holds_what_the_library_says(stored):
     assert found["temperatures"].keys() == {"64", "128", "256", "512", "768", "1024", "2048"}
 
 
+def test_a_name_is_looked_up_below_the_data_root(stored):
+    found = json.loads(run("set", "--data-root", stored.parent, "--json").stdout)
+    assert found["csg"] == tstar.csg(stored).value
+    with pytest.raises(TstarError, match="nor a file or folder below the data root"):
+        run("set", "--data-root", stored.parent / "elsewhere")
+
+
 def test_the_page_shows_value_interval_pairs_and_temperatures(stored, tmp_path):
     result = run(stored, "-o", tmp_path / "csg.png", "--repeats", 2)
     assert "csg = " in result.stdout

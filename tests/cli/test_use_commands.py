@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from torch import nn
 
@@ -79,8 +80,7 @@ def test_an_error_is_one_line_and_debug_shows_the_traceback():
     done = tstar("temperature", "--features", "0")
     assert done.returncode == 1
     assert (
-        done.stderr
-        == "error num_features must be a whole number of at least 1, got num_features=0.\n"
+        done.stderr == "error --features must be a whole number of at least 1, got --features 0.\n"
     )
     assert "Traceback" in tstar("--debug", "temperature", "--features", "0").stderr
 
@@ -107,6 +107,18 @@ def test_recommend_measures_csg_only_where_the_formula_uses_it(run, monkeypatch)
     assert advice["csg"] is None
     steps = json.loads(run(*words, *told, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
     assert advice["temperature"] == steps["temperature"]
+
+
+def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
+    x, y = np.random.default_rng(0).random((40, 3)), np.arange(40) % 4
+    (tmp_path / "root").mkdir()
+    np.savez(tmp_path / "root" / "mine.npz", x_train=x, y_train=y)
+    words = ("recommend", "--model", "mlp", "--features", "8", "--json", "--data")
+    for name, classes in (("mine", 4), ("digits", 10)):
+        advice = json.loads(run(*words, name, "--data-root", "root").stdout)
+        assert advice["num_classes"] == classes
+    with pytest.raises(TstarError, match="'mine' is neither"):
+        run(*words, "mine")
 
 
 def test_classes_must_agree_with_the_data(run):

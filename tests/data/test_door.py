@@ -16,6 +16,7 @@ from torch.utils.data import (
 from tests.data.forms import EXPECTED, RNG, Pairs, X, Y
 from tstar import TstarError, csg
 from tstar.data.door import count_classes, open_data
+from tstar.data.loading import load
 from tstar.data.task import as_task
 
 
@@ -202,3 +203,4 @@ def test_classes_are_counted_without_decoding_an_image(tmp_path):
     np.savez(tmp_path / "x.npz", x=np.zeros((6, 4)), y=np.array([0, 3, 3, 7, 7, 7]))
     assert count_classes(tmp_path / "x.npz") == 3
     assert count_classes("digits") == 10
+    assert count_classes(load("digits")) == 10

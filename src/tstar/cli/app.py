@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tstar.cli.failures import Failure, describe, say
+from tstar.cli.wording import asked, in_options
 
 USE = "Use: from a model and data to a temperature"
 RESEARCH = "Research: from runs to coefficients"
@@ -69,17 +70,25 @@ def _load_commands() -> None:
 
 
 def main() -> None:
-    """Run the program. An error is one line and a hint; ``--debug`` shows where it arose."""
+    """Run the program. An error says what is wrong and what to do; ``--debug`` shows where it arose."""
     words, debug = _take_debug(sys.argv[1:])
     _speak_utf8()
+    command: Any = None
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        """A warning as one line; where it arose is shown with ``--debug`` only."""
+        text = " ".join(str(message).split())
+        say(Failure(in_options(text, command), kind="warning"))
+
     if not debug:
-        warnings.showwarning = _warn
+        warnings.showwarning = warn
     try:
         _load_commands()
-        command = typer.main.get_command(app)
-        code = command.main(args=words, prog_name="tstar", standalone_mode=False)
+        program = typer.main.get_command(app)
+        command = asked(program, words)
+        code = program.main(args=words, prog_name="tstar", standalone_mode=False)
     except Exception as error:
-        failure = describe(error)
+        failure = describe(error, command)
         if debug and failure.traceable:
             raise
         _end(failure)
@@ -110,8 +119,3 @@ def _take_debug(words: list[str]) -> tuple[list[str], bool]:
     cut = words.index("--") if "--" in words else len(words)
     kept = [word for word in words[:cut] if word != "--debug"]
     return kept + words[cut:], len(kept) < cut
-
-
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning as one line; where it arose is shown with ``--debug`` only."""
-    say(Failure(" ".join(str(message).split()), kind="warning"))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, OldPlot
+from tstar.cli.options import AsJson, DataRoot, OldPlot
 from tstar.cli.printing import tell, tell_json
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ def csg(
     size: Annotated[
         int, typer.Option(help="Images are resized to SIZE×SIZE; 0 leaves them as they are.")
     ] = 32,
-    repeats: Annotated[int, typer.Option(help="Draws; more than one gives their spread.")] = 1,
+    repeats: Annotated[
+        int, typer.Option(help="Draws of samples; more than one gives the spread over draws.")
+    ] = 1,
+    data_root: DataRoot = None,
     as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save a figure (.png, .pdf, .svg).")
@@ -53,6 +56,7 @@ def csg(
         size=size or None,
         repeats=repeats,
         skip_unreadable=skip_unreadable,
+        root=data_root,
     )
     rows = _temperatures(result)
     figure = plot or output

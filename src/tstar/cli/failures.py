@@ -1,13 +1,15 @@
-"""What a failed command says: one line on what is wrong, one hint on what to do, and its exit code."""
+"""What a failed command says: what is wrong, what to do about it, and its exit code."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 
 from tstar.cli.printing import tell
+from tstar.cli.wording import in_options
 from tstar.errors import TstarError
 
 _STOPPED = 130  # as shells report an interrupt
@@ -21,8 +23,8 @@ class Failure:
     """The end of a command.
 
     Attributes:
-        message: what is wrong, in one line; empty where nothing needs saying.
-        hint: what to do about it.
+        message: what is wrong; empty where nothing needs saying.
+        hint: what to do about it, where the message does not say so itself.
         code: the program's exit code.
         kind: the word that the line starts with.
         traceable: whether a traceback would tell more.
@@ -35,10 +37,10 @@ class Failure:
     traceable: bool = True
 
 
-def describe(error: BaseException) -> Failure:
-    """Which failure an exception amounts to."""
+def describe(error: BaseException, command: Any = None) -> Failure:
+    """Which failure an exception amounts to; the library's own is told in the options of the command."""
     if isinstance(error, TstarError):
-        return Failure(str(error))
+        return Failure(in_options(str(error), command))
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return Failure("", code=_STOPPED, traceable=False)
     if hasattr(error, "format_message"):  # click's, which newer typers carry inside themselves

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson
+from tstar.cli.options import AsJson, DataRoot
 from tstar.cli.printing import tell_json
+from tstar.cli.wording import in_options
+
+if TYPE_CHECKING:
+    from tstar.data import DataSet
 
 
 def _training(
@@ -45,7 +50,8 @@ def _training(
         float | None, typer.Option(help="Weight decay of the optimizer.")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Learning-rate schedule: cosine, linear or constant.")
+        str | None,
+        typer.Option(help="Learning-rate schedule: cosine, linear, one-cycle or constant."),
     ] = None,
     label_smoothing: Annotated[float, typer.Option(help="Label smoothing of the loss.")] = 0.0,
     scenario: Annotated[
@@ -67,6 +73,7 @@ def _with_training(command: Callable[..., None]) -> Callable[..., None]:
 @app.command(rich_help_panel=USE)
 @_with_training
 def temperature(
+    ctx: typer.Context,
     features: Annotated[int, typer.Option(help="M, the width of the output layer's input.")],
     classes: Annotated[int | None, typer.Option(help="K, the number of classes.")] = None,
     as_json: AsJson = False,
@@ -80,12 +87,13 @@ def temperature(
     """
     from tstar.formula.equation import explain
 
-    _show(explain(features, classes, **how), as_json)
+    _show(explain(features, classes, **how), as_json, ctx)
 
 
 @app.command(rich_help_panel=USE)
 @_with_training
 def recommend(
+    ctx: typer.Context,
     model: Annotated[
         str, typer.Option(help="Model: resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
     ],
@@ -96,6 +104,7 @@ def recommend(
     features: Annotated[
         int | None, typer.Option(help="M, for a network of adjustable width.")
     ] = None,
+    data_root: DataRoot = None,
     as_json: AsJson = False,
     **how: Any,
 ) -> None:
@@ -107,10 +116,12 @@ def recommend(
     from tstar.errors import TstarError
     from tstar.models import build
 
+    given: Any = data
     if data is not None:
         from tstar.data.door import count_classes
 
-        count = count_classes(data)
+        given = data if data_root is None else _below(data_root, data)
+        count = count_classes(given)
         if classes not in (None, count):
             raise TstarError(
                 f"--classes must agree with the data, which have {count}, got {classes}."
@@ -118,11 +129,23 @@ def recommend(
         classes = count
     if classes is None:
         raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
-    _show(advise(build(model, classes, num_features=features), data, **how), as_json)
+    _show(advise(build(model, classes, num_features=features), given, **how), as_json, ctx)
 
 
-def _show(advice: Any, as_json: bool) -> None:
+def _below(root: Path, data: str) -> Path | DataSet:
+    """A file or folder below the root, by its path; what has only a name, by its data."""
+    from tstar.data.loading import load, locate
+
+    found = locate(data, root)
+    return load(data, root=root) if found is None else found.absolute()
+
+
+def _show(advice: Any, as_json: bool, ctx: typer.Context) -> None:
     if as_json:
         tell_json(advice.to_dict())
-    else:
-        Console().print(advice, highlight=False)
+        return
+    from tstar.formula.rendering import as_rich
+
+    said = advice.describe()
+    notices = tuple(replace(n, message=in_options(n.message, ctx.command)) for n in said.notices)
+    Console().print(as_rich(replace(said, notices=notices)), highlight=False)

@@ -53,10 +53,13 @@ class Entry:
 
     def missing(self, root: Path, reason: str) -> TstarError:
         """What to put where."""
-        fetch = "pass download=True, " if self.downloads else ""
+        fetch = (
+            f"or fetch it with tstar data show {self.name} --download "
+            f"(tstar.data.load({self.name!r}, download=True)), "
+        )
         return TstarError(
             f"{self.name} must be on disk as {root / self.folder}, but reading it failed ({reason}); "
-            f"get it from {self.source} and unpack it there, {fetch}or set root (or TSTAR_DATA) to the "
+            f"get it from {self.source} and unpack it there, {fetch if self.downloads else ''}or set root=… or TSTAR_DATA to the "
             "folder that holds it."
         )
 

@@ -90,9 +90,9 @@ def open_data(
     return _from_stream(data, labels)
 
 
-def count_classes(path: str | os.PathLike[str]) -> int:
-    """K of named data, a file or a folder; no image is decoded."""
-    source = open_data(path)
+def count_classes(data: str | os.PathLike[str] | DataSet) -> int:
+    """K of named data, a file, a folder or a data set; no image of a folder is decoded."""
+    source = open_data(data)
     return len(set(source.y.tolist()) if source.names is None else source.names)
 
 

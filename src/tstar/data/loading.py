@@ -152,13 +152,13 @@ def _not_found(name: str, root: Path) -> NotFoundError:
     """An unknown name: where it was looked for, and what is near it."""
     if os.sep in name or name.endswith((".npz", ".csv")):
         return NotFoundError(
-            f"{name[:200]} was not found below {root} or in this folder; check the path, or set root (or TSTAR_DATA) to the folder that holds it."
+            f"{name[:200]} was not found below {root} or in this folder; check the path, or set root=… or TSTAR_DATA to the folder that holds it."
         )
     near = _near(name, root)
     hint = (
         f"did you mean {' or '.join(map(repr, near))}?"
         if near
-        else "put it there, or set root (--data-root, TSTAR_DATA) to the folder that holds it."
+        else "put it there, or set root=… or TSTAR_DATA to the folder that holds it."
     )
     return NotFoundError(
         f"{shown(name)} is neither a data set of the catalogue (tstar data ls) nor a file or folder below the data root "
