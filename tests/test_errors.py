@@ -12,6 +12,15 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_all():
     assert str(unknown("norm", 3, names)) == "Unknown norm 3; known: batch, layer, none."
 
 
+def test_of_many_names_the_closest_are_shown():
+    names = [f"net{i:04}" for i in range(1234)]
+    said = str(unknown("network", "resnet", names, "zoo.names()"))
+    assert said.startswith("Unknown network 'resnet'; known: net")
+    assert said.endswith(", … and 1,229 more (zoo.names() lists them).")
+    assert len(said) < 150
+    assert str(unknown("network", 3, names)).endswith(", … and 1,229 more.")
+
+
 def test_values_are_shown_short():
     class Broken:
         def __repr__(self):

@@ -19,13 +19,22 @@ class TstarWarning(UserWarning):
     """Something that works, and that a careful colleague would mention."""
 
 
-def unknown(what: str, got: object, allowed: Iterable[str]) -> TstarError:
-    """The error for a name that is not on a list, with the nearest names that are."""
+_MOST = 60  # names that a message lists
+
+
+def unknown(what: str, got: object, allowed: Iterable[str], listed: str = "") -> TstarError:
+    """The error for a name that is not on a list, with the nearest names that are; ``listed``: what lists them all."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(got, names, n=3, cutoff=0.5) if isinstance(got, str) else []
-    hint = (
-        f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(names)}."
-    )
+    text = got if isinstance(got, str) else ""
+    near = difflib.get_close_matches(text, names, n=3, cutoff=0.5)
+    if near:
+        hint = f"did you mean {' or '.join(map(repr, near))}?"
+    elif len(names) <= _MOST:
+        hint = f"known: {', '.join(names)}."
+    else:
+        few = difflib.get_close_matches(text, names, n=5, cutoff=0.0)
+        more = f"… and {len(names) - len(few):,} more"
+        hint = f"known: {', '.join(few)}, {more}{f' ({listed} lists them)' if listed else ''}."
     return TstarError(f"Unknown {what} {shown(got)}; {hint}")
 
 

@@ -57,6 +57,9 @@ def test_timm_network_with_other_channels() -> None:
     assert model(torch.zeros(1, 1, 64, 64)).shape == (1, 4)
     with pytest.raises(TstarError, match="Unknown network of timm 'resnet10zz'"):
         build("timm/resnet10zz", 4)
+    with pytest.raises(TstarError, match=r"more \(timm.list_models\(\) lists them\)") as far:
+        build("timm/@", 4)
+    assert len(str(far.value)) < 300
 
 
 def test_transformers_from_a_local_folder(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
     models = require("torchvision.models", "vision")
     known = models.list_models(module=models)
     if name not in known:
-        raise unknown("network of torchvision", name, known)
+        raise unknown("network of torchvision", name, known, "torchvision.models.list_models()")
     _three_channels("torchvision", name, in_channels)
     # Two old networks warn about their slow initialization, and have a second, auxiliary output.
     quiet = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
@@ -77,7 +77,7 @@ def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn
     timm = require("timm", "timm")
     plain = name.partition(".")[0]  # resnet50.a1_in1k: architecture and weights
     if not timm.is_model(plain) and not name.startswith("hf_hub:"):
-        raise unknown("network of timm", plain, timm.list_models())
+        raise unknown("network of timm", plain, timm.list_models(), "timm.list_models()")
     model: nn.Module = fetched(
         lambda: timm.create_model(
             name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
