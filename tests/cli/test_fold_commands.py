@@ -113,8 +113,8 @@ class Payload:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (pickle.dumps(Payload(), protocol=2), "nothing else is unpickled"),
-        (b"", "nothing else is unpickled"),
+        (pickle.dumps(Payload(), protocol=2), "nothing is unpickled"),
+        (b"", "nothing is unpickled"),
         (None, "tempered head"),
     ],
     ids=["code", "empty", "plain"],
@@ -129,6 +129,17 @@ def test_a_file_that_is_not_a_tempered_state_dict_is_refused(tmp_path, content, 
     assert isinstance(result.exception, TstarError)
     assert said in str(result.exception)
     assert not (tmp_path / "bad.folded.pt").exists()
+
+
+def test_a_whole_model_is_refused_in_words_of_our_own(tmp_path):
+    torch.save(trained(network()), tmp_path / "whole.pt")
+    (tmp_path / "note.pt").write_text("error 101", encoding="utf-8")
+    whole, note = (str(run(tmp_path / f"{name}.pt").exception) for name in ("whole", "note"))
+    assert "whole.pt holds a whole model or other Python objects; " in whole
+    assert "note.pt is damaged or not a file of weights; " in note
+    for said in whole, note:
+        assert said.endswith("Save the weights alone, with torch.save(model.state_dict(), …).")
+        assert said.isprintable()
 
 
 def test_layer_norm_missing_keys_and_existing_outputs_are_refused(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,10 +83,14 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True), {}
     except Exception as error:  # the parser's own: a damaged archive raises a dozen kinds
-        first = next(iter(str(error).splitlines()), type(error).__name__)
+        what = (
+            "holds a whole model or other Python objects"
+            if zipfile.is_zipfile(path) and isinstance(error, pickle.UnpicklingError)
+            else "is damaged or not a file of weights"
+        )
         raise TstarError(
-            f"{path} cannot be read: it must hold tensors and plain types only, since nothing else is unpickled here; "
-            f"save it with torch.save(model.state_dict(), …). ({first})"
+            f"{path} {what}; only tensors and plain types are read, and nothing is unpickled. Save the weights "
+            "alone, with torch.save(model.state_dict(), …)."
         ) from error
 
 
