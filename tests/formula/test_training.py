@@ -8,6 +8,8 @@ import torch
 import tstar
 from tstar import TstarError
 from tstar.formula.training import MOMENTUM, RATE_FACTOR, Training, family
+from tstar.training.config import Config
+from tstar.training.optim import lr_factor
 
 
 def optimizer(lr=0.1, **options):
@@ -131,6 +133,18 @@ def test_a_keyword_that_does_not_exist_is_named():
 def test_schedules_by_name(name, factor):
     found = Training.of(("sgd", 0.1), scheduler=name)
     assert found == Training("sgd", 0.1, schedule=name.lower(), rate_factor=factor)
+
+
+def test_one_cycle_by_name_is_the_schedule_of_torch_and_of_studies():
+    steps, made = 4000, optimizer(momentum=0.9)
+    cycle = torch.optim.lr_scheduler.OneCycleLR(made, max_lr=0.1, total_steps=steps)
+    torchs = Training.of(made, scheduler=cycle, steps=steps)
+    studies = sum(lr_factor(i, steps, Config(schedule="one-cycle")) for i in range(steps)) / steps
+    named = Training.of(("sgd", 0.1), scheduler="one-cycle").rate_factor
+    assert named == pytest.approx(torchs.rate_factor, abs=5e-4)
+    assert named == pytest.approx(studies, abs=5e-4)
+    with pytest.raises(TstarError, match="did you mean 'one-cycle'"):
+        Training.of(scheduler="onecycle")
 
 
 def test_what_the_law_needs():

@@ -50,6 +50,7 @@ _SCHEDULES = {
     "none": 1.0,
     "cosine": 0.5,
     "linear": 0.5,
+    "one-cycle": 0.506,  # 0.3·(1/25 + 1)/2 + 0.7·(1 + 1/250,000)/2: torch's OneCycleLR
 }
 
 
