@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -252,8 +253,56 @@ def test_a_training_said_twice_or_in_unknown_words_is_refused(digits):
         check(make_model, digits, config=QUICK, lr=0.1, steps=20)
     with pytest.raises(TstarError, match="Unknown keyword 'batchsize'; did you mean 'batch_size'"):
         check(make_model, digits, batchsize=64)
-    with pytest.raises(TstarError, match="Unknown optimizer 'lion'"):
-        check(make_model, digits, optimizer="lion")
+
+
+class Signs(torch.optim.Optimizer):
+    """Steps of one size, as Lion takes them: an optimizer that tstar has not measured."""
+
+    made: ClassVar[list[tuple[float, float]]] = []
+
+    def __init__(self, params, lr=1e-4, weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+        self.made.append((lr, weight_decay))
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(group["lr"] * p.grad.sign())
+
+
+def signs(parameters, lr):
+    return Signs(parameters, lr)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"optimizer": (Signs, 0.003)}, (0.003, 5e-4)),
+        ({"optimizer": Signs, "lr": 0.002, "weight_decay": 0.1}, (0.002, 0.1)),
+        ({"optimizer": (signs, 0.003)}, (0.003, 0.0)),
+        ({"optimizer": (f"{__name__}:Signs", 0.003)}, (0.003, 5e-4)),
+        ({"optimizer": f"{__name__}:signs", "lr": 0.004}, (0.004, 0.0)),
+    ],
+)
+def test_an_optimizer_of_your_own_is_checked_as_it_is(digits, given, made):
+    Signs.made.clear()
+    result = check(make_model, digits, temperatures=[1, 4], seeds=1, steps=25, batch_size=64, **given)  # fmt: skip
+    assert set(Signs.made) == {made}
+    assert len(Signs.made) >= 3  # a training each, besides what is timed and read
+    assert result.temperature == 1.0  # T above 1 was not measured for it
+    assert result.steps == 25
+
+
+@pytest.mark.parametrize("given", ["lion", ("lion", 1e-4), torch.optim.RMSprop([torch.zeros(1)])])
+def test_an_optimizer_that_is_not_known_by_name_is_to_be_given_itself(digits, given):
+    message = (
+        r"known: adam, adamw, sgd\. To check another, pass its class, .* optimizer=\(Lion, 1e-4\)\."
+    )
+    with pytest.raises(TstarError, match=message):
+        check(make_model, digits, optimizer=given)
+    with pytest.raises(TstarError, match="optimizer must be a function or class at the top level"):
+        check(make_model, digits, optimizer=lambda parameters, lr: signs(parameters, lr))
 
 
 @pytest.mark.parametrize(("end", "named"), [(nn.Softmax(1), "softmax"), (nn.Sigmoid(), "sigmoid")])

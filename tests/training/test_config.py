@@ -28,6 +28,10 @@ def test_the_defaults_are_the_papers():
     [
         ("optimizer", "sdg", "did you mean 'sgd'"),
         ("schedule", "cosin", "did you mean 'cosine'"),
+        ("optimizer", "lion", "'lion'; known: adam, adamw, sgd. Your own is a class or function f(parameters, lr=…, …), given "
+         "as package.module:name or ./file.py:name."),
+        ("optimizer", "adan", "did you mean 'adam' or 'adamw'? Your own is a class or function"),
+        ("metric", "f1", "Unknown metric 'f1'. Your own is a class or function f(logits, targets), given as"),
         ("epochs", 0, "epochs must be a whole number of at least 1"),
         ("epochs", 1.5, "whole number"),
         ("epochs", True, "epochs must be a number"),
@@ -42,7 +46,7 @@ def test_the_defaults_are_the_papers():
         ("steps", 0, "steps must be a whole number of at least 1"),
         ("rotation", 200, "rotation must be at least 0 and at most 180"),
     ],
-)
+)  # fmt: skip
 def test_wrong_values_are_refused(field, value, message):
     with pytest.raises(TstarError, match=re.escape(message)):
         Config(**{field: value})

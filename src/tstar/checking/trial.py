@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tstar import own
 from tstar.advice import Recommendation, recommend
 from tstar.curves import Condition, Curve, Judged, judge
 from tstar.data.task import as_task
@@ -31,6 +32,7 @@ from tstar.numbers import positive, whole
 from tstar.surgery.finding import Head, resolve_head
 from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
+from tstar.training.config import OPTIMIZERS
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
 from tstar.training.parts import make_parts
@@ -217,7 +219,9 @@ def check(
         progress: called with the trainings done, their total, and what is next.
         training: in place of ``config``, how you train, in keywords of :func:`tstar.recommend`: ``optimizer`` (a name, a
             pair such as ``("sgd", 0.1)``, or a torch optimizer to read), ``lr``, ``momentum``, ``weight_decay``,
-            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``.
+            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``. ``optimizer`` may also be your own, alone or in a
+            pair: a class such as ``Lion``, a function ``f(parameters, lr=…, …)`` or its name, ``"package.module:Lion"``. It is
+            given those of lr, weight_decay, momentum, nesterov and betas that it takes.
     """
     started = time.perf_counter()
     _check_maker(make_model)
@@ -343,14 +347,34 @@ def _protocol(config: Config | None, training: Mapping[str, Any]) -> Config:
         if name not in _TRAINING:
             raise unknown("keyword", name, _TRAINING)
     if config is None:
-        epochs = {"epochs": told.pop("epochs")} if "epochs" in told else {}
+        apart = {"epochs": told.pop("epochs")} if "epochs" in told else {}
+        apart |= _own_optimizer(told)
         read = vars(Training.of(**told))
-        return Config(**epochs, **{n: read[n] for n in _TRAINING if read.get(n) is not None})
+        if read["optimizer"] not in (None, *OPTIMIZERS):
+            raise TstarError(
+                f"{unknown('optimizer', read['optimizer'], OPTIMIZERS)} To check another, pass its class, or a function "
+                "f(parameters, lr=…, …) that makes one, as in optimizer=(Lion, 1e-4)."
+            )
+        return Config(**{n: read[n] for n in _TRAINING if read.get(n) is not None} | apart)
     if told:
         raise TstarError(
             f"How to train must be said once, got config and {', '.join(told)}; put it all into the Config."
         )
     return config
+
+
+def _own_optimizer(told: dict[str, Any]) -> dict[str, str]:
+    """The name of an optimizer of the user's own, which is taken out of ``told``; the rate of a pair stays there."""
+    given = told.get("optimizer")
+    part, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    if isinstance(part, type) or (callable(part) and not hasattr(part, "param_groups")):
+        part = own.reference_to(part, "optimizer")
+    if not own.is_reference(part):
+        return {}
+    del told["optimizer"]
+    if rate is not None:
+        told.setdefault("lr", rate)
+    return {"optimizer": part}
 
 
 def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown, unknown
 from tstar.numbers import positive, share, whole
 from tstar.own import is_reference
 
@@ -18,6 +18,14 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "loss": ("cross-entropy",),
     "metric": (),
     "augment": (),
+}
+# How a part of your own is called.
+_OWN = {
+    "optimizer": "f(parameters, lr=…, …)",
+    "schedule": "f(step, steps)",
+    "loss": "f(logits, targets)",
+    "metric": "f(logits, targets)",
+    "augment": "f(batch, generator)",
 }
 _SHARES = ("momentum", "beta1", "beta2", "warmup", "label_smoothing", "dropout", "ema")
 _NUMBERS: dict[str, Callable[[str, object], float]] = {
@@ -113,4 +121,7 @@ class Config:
         for name, known in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in known and not is_reference(value):
-                raise unknown(name, value, (*known, "your own: module:name or ./file.py:name"))
+                what = unknown(name, value, known) if known else f"Unknown {name} {shown(value)}."
+                raise TstarError(
+                    f"{what} Your own is a class or function {_OWN[name]}, given as package.module:name or ./file.py:name."
+                )
