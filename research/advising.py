@@ -1,6 +1,6 @@
 """Which advice would have been worth following on the second atlas: candidates, judged with parts of it left out.
 
-    python -m research.advising            # → results/atlas2/advice.csv, laws.csv, coverage.csv; src/tstar/formula/conditions.json
+    python -m research.advising    # → results/atlas2/advice.csv, shipped.csv, laws.csv, coverage.csv; src/tstar/formula/conditions.json
 
 A recipe is *leave* (the model as it is), *rate* (the model as it is at three times the rate), *bn* (BN and the law's T at the user's rate), *faster* and *fastest* (BN and the law's T at
 three and ten times the rate). Its gain is in points over the default plain model, the mean over the same seeds on both sides. Every
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from research import clustered
-from research.user_gains import FOLDER, MOST, load, noise, paired, table
+from research.user_gains import FOLDER, MOST, groups, load, noise, paired, table
 from tstar.formula import similar
 from tstar.formula.rules import rule
 from tstar.formula.training import Training
@@ -38,10 +38,8 @@ def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
     for recipe, column in COLUMNS.items():
         rows[f"gain_{recipe}"] = paired(rows, column, "plain")[0]
         rows[f"over_tuned_{recipe}"] = paired(rows, column, "tuned")[0]
-    rows["gain_leave"], rows["over_tuned_leave"] = 0.0, rows["plain"] - rows["tuned"]
     rows["gain_tuned"] = paired(rows, "tuned", "plain")[0]
-    rows["probe_of"] = rows["dataset"].str.partition("_")[0]
-    rows["network"] = np.where(rows["family"] == "probe", rows["probe_of"] + " probe", rows["family"])  # fmt: skip
+    rows["gain_leave"], rows["over_tuned_leave"] = 0.0, -rows["gain_tuned"]
     low, high = rows["batch"].quantile([1 / 3, 2 / 3])
     rows["batches"] = np.select([rows["batch"] <= low, rows["batch"] <= high], ["low", "middle"], "high")  # fmt: skip
     return rows
@@ -56,23 +54,23 @@ def everyone(recipe: str) -> Fit:
     return lambda train: lambda row: recipe
 
 
-def by_group(groups: Sequence[str], recipes: Sequence[str], errors: float = 1.0) -> Fit:
+def by_group(names: Sequence[str], recipes: Sequence[str], errors: float = 1.0) -> Fit:
     """In each group the recipe with the best mean gain, less so many standard errors; *leave* where none is above zero."""
 
     def fit(train: pd.DataFrame) -> Callable[[Row], str]:
         chosen = {
-            key: best_of(part, recipes, errors)[0] for key, part in train.groupby(list(groups))
+            key: best_of(part, recipes, errors)[0] for key, part in train.groupby(list(names))
         }
-        return lambda row: chosen.get(tuple(row[name] for name in groups), LEAVE)
+        return lambda row: chosen.get(tuple(row[name] for name in names), LEAVE)
 
     return fit
 
 
-def by_neighbors(groups: Sequence[str], recipes: Sequence[str]) -> Fit:
+def by_neighbors(names: Sequence[str], recipes: Sequence[str]) -> Fit:
     """As ``by_group``, but *leave* where the most similar trainings are far off or did not gain: what ships."""
 
     def fit(train: pd.DataFrame) -> Callable[[Row], str]:
-        grouped = by_group(groups, recipes)(train)
+        grouped = by_group(names, recipes)(train)
         known = neighbors(train)
 
         def advise(row: Row) -> str:
@@ -155,6 +153,24 @@ def candidates(rows: pd.DataFrame) -> pd.DataFrame:
     for name, fit in CANDIDATES.items():
         for scheme, by in LEFT_OUT.items():
             made.append({"advice": name, "left out": scheme, **judged(rows, left_out(rows, fit, by))})  # fmt: skip
+    return pd.DataFrame(made)
+
+
+def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
+    """What ships, chosen without the condition's network, in the parts of the atlas: over plain, and over tuned plain."""
+    advised = left_out(rows, CANDIDATES[SHIPS], LEFT_OUT["architecture"])
+    made = []
+    for part, mask in groups(rows).items():
+        some = rows[mask]
+        if some.empty:
+            continue
+        for baseline, column in {"plain": "gain", "tuned": "over_tuned"}.items():
+            values = [rows.at[i, f"{column}_{advised[i]}"] for i in some.index]
+            gains = pd.Series(values, index=some.index).fillna(0.0).clip(-MOST, MOST)
+            mean, low, high = clustered.interval(gains, some["dataset"], some["network"])
+            left = float((advised[some.index] == LEAVE).mean())
+            made.append({"part": part, "over": baseline, "conditions": len(some), "gain": mean, "low": low, "high": high,
+                         "left": left})  # fmt: skip
     return pd.DataFrame(made)
 
 
@@ -241,7 +257,7 @@ def shipped(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
         mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
         numbers = {"gain": mean, "low": low, "high": high} if recipe != LEAVE else {}
         choices.append({"optimizer": family, "scenario": scenario, "recipe": recipe, "trainings": count,
-                        **{name: round(value, 2) for name, value in numbers.items()}})  # fmt: skip
+                        **{name: round(value, 4) for name, value in numbers.items()}})  # fmt: skip
     widened = widening(known["rows"], known["scales"])
     both = [*known["rows"], *(entry(row) for _, row in tuned.iterrows())]
     return {**known, "choices": choices, "widening": widened, "rows": both}
@@ -305,7 +321,8 @@ def main() -> None:
         for by in ("dataset", "network")
         for wider in (1.0, content["widening"])
     ]  # fmt: skip
-    for name, made in {"advice": candidates(rows), "laws": laws(rows), "coverage": pd.DataFrame(covered)}.items():  # fmt: skip
+    for name, made in {"advice": candidates(rows), "shipped": shipped_gains(rows), "laws": laws(rows),
+                       "coverage": pd.DataFrame(covered)}.items():  # fmt: skip
         made.to_csv(FOLDER / f"{name}.csv", index=False, float_format="%.4g")
         print(made.round(2).to_string(index=False))
     print(json.dumps(content["choices"], indent=1))

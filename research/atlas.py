@@ -210,12 +210,16 @@ def cliff_powers(cliffs: pd.DataFrame) -> pd.DataFrame:
 
 
 def bn_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """BN before the head against none: at T = 1, at the paper's T* (cn) and each at its own best T, in points."""
+    """BN before the head against none, over the seeds of both: at T = 1, at the paper's T* (cn), each at its best T; in points."""
     rows = []
     for case in cases(runs, "none"):
         if case.curve() is None:
             continue
         plain, other = grid(case, "none"), grid(case)
+        shared = set(plain.seeds) & set(other.seeds)
+        if not shared:
+            continue
+        plain, other = plain.only(shared), other.only(shared)
         rows.append(
             {
                 **{

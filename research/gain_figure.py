@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from research.advising import CANDIDATES, SHIPS, left_out, with_gains
-from research.user_gains import load, noise, table
+from research.user_gains import MOST, load, noise, table
 from tstar.report.style import BLUE, FAINT, INK, look
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "gain.png"
-EDGE = 15.0  # points; what is further out is drawn at the edge
+EDGE = 15.0  # points; what is further out is drawn there as a triangle
 
 
 def main() -> None:
@@ -27,7 +27,8 @@ def main() -> None:
     rows = rows[rows["norms"] != "pretrained"].reset_index(drop=True)
     advised = left_out(rows, CANDIDATES[SHIPS], "network")
     gains = np.array([rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()])
-    networks = rows.assign(gain=gains).groupby("network")["gain"].mean().sort_values().index
+    held = rows.assign(gain=np.clip(gains, -MOST, MOST))
+    networks = held.groupby("network")["gain"].mean().sort_values().index
     width = 2 * noise(rows) / math.sqrt(2)
     random = np.random.default_rng(0)
     with look():
@@ -38,18 +39,24 @@ def main() -> None:
             mine = (rows["network"] == network).to_numpy()
             across = place + random.uniform(-0.25, 0.25, mine.sum())
             left = (advised[mine] == "leave").to_numpy()
-            values = np.clip(gains[mine], -EDGE, EDGE)
+            values = gains[mine]
+            shown = np.abs(values) <= EDGE
             axes.plot(across[left], values[left], "o", color=INK, alpha=0.25, ms=4, mew=0)
-            axes.plot(across[~left], values[~left], "o", color=BLUE, ms=4, mew=0)
-            mean = np.nanmean(np.clip(gains[mine], -10, 10))
+            for which, mark in ((shown, "o"), (values > EDGE, "^"), (values < -EDGE, "v")):
+                some = which & ~left
+                heights = np.clip(values[some], -EDGE, EDGE)
+                axes.plot(across[some], heights, mark, color=BLUE, ms=4, mew=0)
+            mean = held.loc[mine, "gain"].mean()
             axes.plot([place - 0.35, place + 0.35], [mean, mean], color=INK, lw=2)
         axes.set_xticks(range(len(networks)), networks, rotation=30, ha="right")
         axes.set_ylabel("points over your own model")
         axes.plot([], [], "o", color=BLUE, ms=4, label="changed as advised")
         axes.plot([], [], "o", color=INK, alpha=0.25, ms=4, label="advised to leave it")
-        axes.plot([], [], color=INK, lw=2, label="mean (gains held within ±10)")
+        label = f"beyond {EDGE:.0f}, up to {np.nanmax(gains):.0f} ({(np.abs(gains) > EDGE).sum()} trainings)"
+        axes.plot([], [], "^", color=BLUE, ms=4, mew=0, label=label)
+        axes.plot([], [], color=INK, lw=2, label=f"mean (gains held within ±{MOST:.0f})")
         axes.legend(loc="upper left", ncols=2, fontsize=7)
-        axes.set_ylim(-EDGE - 1, EDGE + 6)
+        axes.set_ylim(max(-EDGE, float(np.nanmin(gains))) - 1, EDGE + 6)
         figure.savefig(FILE, dpi=160)
 
 

@@ -152,7 +152,7 @@ def gain() -> str:
             for rule in ("BN, T = 1", "BN, T of the law", "BN, T of the paper's cn")
         ]
         lines.append([f"{kind}: {rows['conditions'].iloc[0]} conditions", *cells])
-    return table_of(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T as advised", "BN, T of the paper's cn"], lines)  # fmt: skip
+    return table_of(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T of the law of 0.1", "BN, T of the paper's cn"], lines)  # fmt: skip
 
 
 def report_speed() -> str:

@@ -123,6 +123,7 @@ class Measured:
         return {
             "condition": self.condition.index,
             "family": self.condition.family,
+            "network": self._network(data),
             "norms": KIND_OF.get(self.condition.family, "batch-norms"),
             "dataset": data,
             "kind": kind,
@@ -147,6 +148,11 @@ class Measured:
             "train_accuracy": self.value(self.user, "train_accuracy"),
             "chance": 100 / classes_of(s),
         }
+
+    def _network(self, data: str) -> str:
+        """What is left out as one architecture: the family, and of probes the network whose features they take."""
+        family = self.condition.family
+        return f"{data.partition('_')[0]} probe" if family == "probe" else family
 
     def record(self) -> dict[str, Any]:
         """The facts, the two baselines and every recipe, flat."""
@@ -310,7 +316,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
                 gains, seeds = paired(some, column, baseline)
                 beyond = floor / np.sqrt(seeds)
                 held = gains.clip(-MOST, MOST)
-                mean, low, high = interval(held, some["dataset"], some["family"])
+                mean, low, high = interval(held, some["dataset"], some["network"])
                 made.append(
                     {"part": part, "recipe": recipe, "over": baseline, "conditions": len(some), "gain": mean, "low": low,
                      "high": high, "median": gains.median(), "unbounded": gains.mean(), "helped": (gains > beyond).mean(),
@@ -331,7 +337,7 @@ def rivals(rows: pd.DataFrame) -> pd.DataFrame:
     made = []
     for name, column in names.items():
         gains = (some[column].astype(float) - some["plain"]).clip(-MOST, MOST)
-        mean, low, high = interval(gains, some["dataset"], some["family"])
+        mean, low, high = interval(gains, some["dataset"], some["network"])
         made.append({"recipe": name, "conditions": len(some), "gain": mean, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(made)
 
