@@ -21,6 +21,7 @@ from torch import nn
 
 from tstar import own
 from tstar.advice import Recommendation, recommend
+from tstar.checking.noise import FEW, may_be_noise, within_noise
 from tstar.curves import Condition, Curve, Judged, judge
 from tstar.data.task import as_task
 from tstar.errors import TstarError, shown, unknown
@@ -78,7 +79,8 @@ class Check:
     """What a check found: ``rows`` (the plain model first), the peak, what the formula says, and the advice.
 
     ``judged`` is the row nearest to the formula's T at the given rate (in ln T), as :mod:`tstar.curves` judges any temperature. The
-    last row is the recipe that the evidence favors for this optimizer, where that has another rate.
+    last row is the recipe that the evidence favors for this optimizer, where that has another rate. Accuracies are of
+    ``val_samples``, others for each seed, and of ``test_samples``.
     """
 
     rows: tuple[Row, ...]
@@ -88,6 +90,8 @@ class Check:
     steps: int
     epochs: float
     seconds: float
+    val_samples: int
+    test_samples: int
 
     @property
     def plain(self) -> Row:
@@ -112,37 +116,73 @@ class Check:
         return next(row for row in self.rows if row.temperature == temperature and row.rate == 1)
 
     @property
+    def told_apart(self) -> bool:
+        """Whether validation accuracy differs between the temperatures by more than chance."""
+        found = [row.val_accuracy for row in self.rows[1:] if row.rate == 1]
+        pairs = max(1, math.comb(len(found), 2))
+        return not within_noise(
+            max(found), min(found), self.val_samples * self.plain.runs, pairs=pairs
+        )
+
+    @property
     def sentence(self) -> str:
         """What the table says, in a few words."""
         best, ours, plain, told = self.best, self.formula, self.plain, self.advised
         tried = f"{ours.temperature:.3g}"
         nearest = "" if tried == f"{self.temperature:.3g}" else f" (nearest in this check: {tried})"
-        if best is ours:
-            peak = "Validation accuracy peaks there."
-        else:
-            gap, noise = self.judged.regret, math.hypot(ours.error or 0, best.error or 0)
-            peak = (
-                f"Validation accuracy peaks at T = {best.temperature:.3g}: {_percent(best)}, {_next_to(gap, 'that')}"
-                f"{', within the noise' if abs(gap) <= 200 * noise else ''}."
-            )
-        other = (
-            ""
-            if told is ours
-            else f" With BatchNorm, T = {told.temperature:.3g} and {told.rate:g} times the rate it is {_percent(told)}, "
-            f"{_next_to(100 * (told.test_accuracy - plain.test_accuracy), 'your model')}."
-        )
-        return (
+        parts = [
             f"Your model as it is gives {_percent(plain)} on test data. At your rate the formula points at T = "
-            f"{self.temperature:.3g}{nearest}: {_percent(ours)}, {_next_to(self.judged.gain or 0.0, 'your model')}. {peak}{other} "
+            f"{self.temperature:.3g}{nearest}: {self._next_to(ours, plain, 'your model')}."
+        ]
+        if not self.told_apart:
+            if sum(row.rate == 1 for row in self.rows) > 2:
+                parts.append(
+                    f"Validation accuracy, on {self.val_samples} samples, does not tell the temperatures apart."
+                )
+        elif best is ours:
+            parts.append("Validation accuracy peaks there.")
+        else:
+            parts.append(
+                f"Validation accuracy peaks at T = {best.temperature:.3g}: {self._next_to(best, ours, 'that')}."
+            )
+        if told is not ours:
+            parts.append(
+                f"With BatchNorm, T = {told.temperature:.3g} and {told.rate:g} times the rate it is "
+                f"{self._next_to(told, plain, 'your model')}."
+            )
+        if self.test_samples < FEW:
+            parts.append(
+                f"The test part has {self.test_samples} samples only, on which even {may_be_noise(self.test_samples):.0f} points "
+                "may be noise: check with more data."
+            )
+        parts.append(
             f"{self.steps} steps ({self.epochs:.3g} epochs) and {plain.runs} seed{'s'[: plain.runs > 1]} each: a short look. "
             "Longer training may peak at a higher T; ask tstar.recommend with your own number of steps."
+        )
+        return " ".join(parts)
+
+    def _next_to(self, row: Row, other: Row, what: str) -> str:
+        """A row's test accuracy and its difference from another's, in words."""
+        points = 100 * (row.test_accuracy - other.test_accuracy)
+        size = f"{abs(points):.1f}"
+        if size == "0.0":
+            return f"{_percent(row)}, the same as {what}"
+        noise = within_noise(
+            row.test_accuracy,
+            other.test_accuracy,
+            self.test_samples,
+            seeds_error=math.hypot(row.error or 0, other.error or 0),
+        )
+        return (
+            f"{_percent(row)}, {size} points {'above' if points > 0 else 'below'} {what}"
+            f"{', within the noise' if noise else ''}"
         )
 
     def __str__(self) -> str:
         lines = [f"{'T':>14} {'val %':>8} {'test %':>8} {'±':>6} {'n':>3}"]
         for row in self.rows:
             mark = " ← formula" if row is self.formula else ""
-            mark += " ← peak" if row is self.best else ""
+            mark += " ← peak" if row is self.best and self.told_apart else ""
             mark += " ← advised" if row is self.advised else ""
             error = "–" if row.error is None else f"{100 * row.error:.2f}"
             gone = f" ({row.diverged} diverged)" if row.diverged else ""
@@ -162,6 +202,9 @@ class Check:
             "steps": self.steps,
             "epochs": self.epochs,
             "seconds": self.seconds,
+            "val_samples": self.val_samples,
+            "test_samples": self.test_samples,
+            "told_apart": self.told_apart,
             "sentence": self.sentence,
         }
 
@@ -180,14 +223,6 @@ class Check:
 
 def _percent(row: Row) -> str:
     return f"{100 * row.test_accuracy:.1f} %"
-
-
-def _next_to(points: float, what: str) -> str:
-    """A difference of accuracies in words."""
-    size = f"{abs(points):.1f}"
-    if size == "0.0":
-        return f"the same as {what}"
-    return f"{size} points {'above' if points > 0 else 'below'} {what}"
 
 
 def check(
@@ -298,6 +333,8 @@ def check(
         steps=config.steps or 0,
         epochs=(config.steps or 0) * config.batch_size / len(parts.y),
         seconds=time.perf_counter() - started,
+        val_samples=len(parts.y_val),
+        test_samples=len(parts.y_test),
     )
 
 
@@ -363,7 +400,7 @@ def _protocol(config: Config | None, training: Mapping[str, Any]) -> Config:
     return config
 
 
-def _own_optimizer(told: dict[str, Any]) -> dict[str, str]:
+def _own_optimizer(told: dict[str, Any]) -> dict[str, Any]:
     """The name of an optimizer of the user's own, which is taken out of ``told``; the rate of a pair stays there."""
     given = told.get("optimizer")
     part, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, None)

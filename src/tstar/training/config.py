@@ -121,7 +121,7 @@ class Config:
         for name, known in _CHOICES.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in known and not is_reference(value):
-                what = unknown(name, value, known) if known else f"Unknown {name} {shown(value)}."
+                error = str(unknown(name, value, known)) if known else f"Unknown {name} {shown(value)}."  # fmt: skip
                 raise TstarError(
-                    f"{what} Your own is a class or function {_OWN[name]}, given as package.module:name or ./file.py:name."
+                    f"{error} Your own is a class or function {_OWN[name]}, given as package.module:name or ./file.py:name."
                 )
