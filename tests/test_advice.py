@@ -98,9 +98,17 @@ def test_it_measures_the_data():
     assert advice.csg == pytest.approx(float(tstar.csg(x, y)))
     mismatch = tstar.recommend(model(64, 10), (x, y))
     assert ("warning", "class-count") in codes(mismatch)
-    broken = tstar.recommend(net, (x[:0], y[:0]))
+    broken = tstar.recommend(net, (x[:2], y[:2]))  # too few for their difficulty
     assert ("caution", "csg-failed") in codes(broken)
     assert broken.csg is None
+
+
+@pytest.mark.parametrize("how", [{}, {"optimizer": ("sgd", 0.1), "steps": 300, "batch_size": 32}])
+def test_what_are_no_labeled_samples_is_refused_however_one_trains(how):
+    x = torch.rand(20, 64)
+    for data, message in ((5, "data must be"), ((x, torch.rand(20, 3)), "labels"), ((x[:0], x[:0, 0]), "two samples")):  # fmt: skip
+        with pytest.raises(TstarError, match=message):
+            tstar.recommend(model(), data, **how)
 
 
 def sgd(net, lr):

@@ -155,15 +155,38 @@ def test_optimizers_that_were_not_measured_leave_the_model():
         assert (told.leave, told.temperature) == (True, 1.0)
 
 
-def test_a_transformer_at_a_rate_that_failed_is_left_and_at_a_lower_one_is_not(monkeypatch):
+@pytest.mark.parametrize(
+    ("lr", "leave", "factor"),
+    [(0.1, True, 1), (0.03, False, 1), (0.011, False, 1), (0.01, False, 3)],
+)
+def test_no_transformer_is_sent_to_a_rate_that_failed(monkeypatch, lr, leave, factor):
     net = nn.Sequential(nn.MultiheadAttention(16, 2), nn.Linear(64, 10))
-    for lr, leave in ((0.1, True), (0.03, False)):
-        how = dataclasses.replace(HOW, lr=lr)
-        stored(monkeypatch, recipe="faster", how=how)
-        advice = tstar.recommend(net, optimizer=how, head="1")
-        assert advice.leave == leave
-        assert (("warning", "transformer-lr") in codes(advice)) == leave
-        assert advice.lr_factor == (1 if leave else 3)
+    how = dataclasses.replace(HOW, lr=lr)
+    stored(monkeypatch, recipe="faster", how=how)
+    advice = tstar.recommend(net, optimizer=how, head="1")
+    assert (advice.leave, advice.lr_factor) == (leave, factor)
+    assert (("warning", "transformer-lr") in codes(advice)) == leave
+    # What all trainings gained is said of the recipe that is advised, and of no other.
+    assert (("note", "gain") in codes(advice)) == (factor == 3)
+    assert (("note", "rate-kept") in codes(advice)) == (not leave and factor == 1)
+
+
+def test_adapters_on_a_frozen_network_are_fine_tuning(monkeypatch):
+    net = model()
+    net.insert(0, nn.Linear(1000, 1000).requires_grad_(False))
+    stored(monkeypatch)
+    for told in (HOW, dataclasses.replace(HOW, scenario="finetune")):
+        advice = tstar.recommend(net, optimizer=told)
+        assert advice.training.scenario == "finetune"
+        assert (("note", "frozen") in codes(advice)) == (told is HOW)
+    assert tstar.recommend(model(), optimizer=HOW).training.scenario is None
+
+
+def test_json_has_the_rate_that_was_told_and_the_advised_one(monkeypatch):
+    stored(monkeypatch, recipe="faster")
+    advice = tstar.recommend(model(), optimizer=HOW)
+    told = advice.to_dict()
+    assert (told["training"]["lr"], told["advised_lr"], told["lr_factor"]) == (0.1, 0.3, 3)  # fmt: skip
 
 
 def test_what_temper_would_refuse_is_not_advised():

@@ -85,6 +85,7 @@ class Recommendation(rendering.Drawn):
 
     @property
     def training(self) -> Training:
+        """How to train, the learning rate as advised."""
         return self.explanation.training
 
     @property
@@ -113,8 +114,11 @@ class Recommendation(rendering.Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as plain JSON types."""
+        told = self.training if self.lr_factor == 1 else _at(self.training, 1 / self.lr_factor)
         return {
             **self.explanation.to_dict(),
+            "training": told.to_dict(),
+            "advised_lr": self.training.lr,
             "verdict": self.describe().verdict,
             "temperature": self.temperature,
             "head": self.head.path,
@@ -178,17 +182,24 @@ def recommend(
     check_task(unwrap(model), [found], loss)
     check_head(unwrap(model), found)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
+    if data is not None:
+        _check_data(data)
     norms = norms_of(unwrap(model), found.layer)
     told = _told(data, training, found)
+    extra: list[Notice] = []
     if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
         told = replace(told, scenario=None)
-    extra: list[Notice] = []
+    elif told.scenario is None and norms != "frozen" and _mostly_frozen(unwrap(model)):
+        told = replace(told, scenario="finetune")
+        extra.append(Notice("note", "frozen", "Most of the parameters are frozen, so this is taken for fine-tuning."))  # fmt: skip
     if data is not None:
         extra += _class_count(data, K)
         if csg is None and uses_csg(told, variant, coefficients):
             csg = _measure(data, K, extra)
     ours = variant is None and coefficients is None
-    leave, evidence = norm is None, None
+    leave, evidence, factor = norm is None, None, 1.0
+    failing = tuple(transformer_rate(told)) if _attends(unwrap(model)) else ()
+    extra += failing
     if leave:
         extra.append(
             Notice(
@@ -198,22 +209,23 @@ def recommend(
                 "it no T is known to help.",
             )
         )
+    elif ours and failing:
+        leave = True
     elif ours and told.measured:
-        samples = None if data is None else _length(data)
-        recipe = similar.recipe_of(told.family, told.scenario)
-        evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         chosen = similar.choice(told.family, told.scenario)
+        recipe = similar.recipe_of(told.family, told.scenario)
+        factor = similar.rate_of(told.family, told.scenario)
+        if _attends(unwrap(model)) and any(transformer_rate(_at(told, factor))):
+            recipe, factor = "bn", 1.0
+            extra.append(Notice("note", "rate-kept", "A higher rate would be one at which transformers failed with SGD, so yours is kept."))  # fmt: skip
+        samples = None if data is None else _length(data)
+        evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         nothing = chosen["recipe"] == similar.LEAVE
         leave = nothing or not evidence.supports
-        if not leave or (nothing and not evidence.far):
+        if recipe == similar.recipe_of(told.family, told.scenario) and (not leave or (nothing and not evidence.far)):  # fmt: skip
             extra.append(_choice(told, chosen))
-    if _attends(unwrap(model)):
-        failing = tuple(transformer_rate(told))
-        leave = leave or (bool(failing) and ours)
-        extra += failing
-    factor = 1.0 if leave or evidence is None else similar.rate_of(told.family, told.scenario)
-    at = told if factor == 1 or told.lr is None else replace(told, lr=factor * told.lr)
-    result = computed(found.num_features, K, csg, at, variant, coefficients)
+    factor = 1.0 if leave else factor
+    result = computed(found.num_features, K, csg, _at(told, factor), variant, coefficients)
     if ours:
         result = judged(result, evidence)
     leave = leave or result.leave
@@ -278,6 +290,13 @@ def _speed(
         )
 
 
+def _at(training: Training, factor: float) -> Training:
+    """The same at so many times the rate; a rate such as 0.3, not 0.30000000000000004."""
+    if factor == 1 or training.lr is None:
+        return training
+    return replace(training, lr=float(f"{factor * training.lr:.12g}"))
+
+
 def _told(data: Any, training: Keywords, head: Head) -> Training:
     """How one trains, the length and the batch size of the data counted in where they are needed and known."""
     known: dict[str, Any] = dict(training)
@@ -288,6 +307,14 @@ def _told(data: Any, training: Keywords, head: Head) -> Training:
     if counted and data is not None and known.get("samples") is None:
         known["samples"] = _length(data)
     return Training.of(**known, layer=head.layer)
+
+
+def _check_data(data: Any) -> None:
+    """Refuse what holds no labeled samples, whether or not the formula will read them."""
+    from tstar.data.door import open_data
+
+    if not isinstance(data, str | os.PathLike):  # whose length is asked for below
+        open_data(data)
 
 
 def _length(data: Any) -> int | None:
@@ -323,6 +350,12 @@ def _network(model: nn.Module, head: Head, follows: str | None) -> Iterator[Noti
             "The output layer has no bias, which the norm's shift needs at the end: fold(model, allow_bias=True) will "
             "add one.",
         )
+
+
+def _mostly_frozen(model: nn.Module) -> bool:
+    """Whether fewer than half of the parameters are trained, as with low-rank adapters."""
+    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
+    return 2 * sum(size for size, trained in sizes if trained) < sum(size for size, _ in sizes)
 
 
 def _attends(model: nn.Module) -> bool:

@@ -236,3 +236,26 @@ def test_words_in_a_sentence():
     assert cautions._and(["a"]) == "a"
     assert cautions._and(["a", "b"]) == "a and b"
     assert cautions._and(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize(
+    ("told", "leave"),
+    [
+        ({}, False),
+        ({"optimizer": "sgd"}, False),
+        ({"optimizer": "sgd", "lr": 0.1}, False),
+        ({"steps": 7_800}, False),
+        ({"optimizer": "sgd", "lr": 0.01, "scenario": "finetune"}, False),  # the paper's
+        ({"optimizer": "sgd", "lr": 0.01}, True),
+        ({"optimizer": "adamw"}, True),
+        ({"optimizer": "adamw", "lr": 1e-3}, True),
+        ({"steps": 7_799}, True),
+    ],
+)
+def test_a_fact_against_the_papers_training_leaves_the_model(told, leave):
+    result = tstar.explain(64, 10, **told)
+    assert result.leave is leave
+    assert result.temperature == (1 if leave else result.computed)
+    (said,) = (n for n in result.notices if n.code == "unknown-training")
+    assert ("so nothing is advised" in said.message) is leave
+    assert not tstar.explain(64, 10, variant="cn", **told).leave

@@ -303,3 +303,20 @@ def test_the_ends_of_what_was_measured_are_measured():
     assert not any(flagged(*how) for how in spent.values())
     assert flagged(0.1249, 1)
     assert flagged(0.12501, 64)
+
+
+def test_json_keeps_the_papers_terms_apart_where_the_law_sets_t():
+    how = {"optimizer": "sgd", "lr": 0.1, "steps": 500, "batch_size": 64}
+    told = tstar.explain(64, 10, **how).to_dict()
+    assert "terms" not in told
+    assert sum(t["value"] for t in told["paper"]["terms"]) == pytest.approx(told["paper"]["unclipped"])  # fmt: skip
+    paper = tstar.explain(64, 10, variant="cn", **how).to_dict()
+    assert paper["terms"] == told["paper"]["terms"]
+
+
+def test_a_product_that_is_not_the_users_says_how_it_was_counted():
+    own = {"optimizer": "sgd", "lr": 0.1, "steps": 300, "batch_size": 32}
+    (flag,) = (f for f in tstar.explain(64, 10, **own, momentum=0.9999).flags if f.quantity == "lr·steps")  # fmt: skip
+    assert "lr·steps = 3e+04 (counted as with momentum 0.9" in flag.message
+    (flag,) = (f for f in tstar.explain(64, 10, **{**own, "steps": 50_000}).flags if f.quantity == "lr·steps")  # fmt: skip
+    assert "lr·steps = 5e+03 is above" in flag.message

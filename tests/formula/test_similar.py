@@ -299,3 +299,9 @@ def test_a_recipe_and_its_rate(monkeypatch):
     assert (similar.recipe_of("sgd", "finetune"), similar.rate_of("sgd", "finetune")) == ("bn", 1.0)
     assert (similar.recipe_of("adam"), similar.rate_of("adam")) == ("bn", 1.0)
     assert (similar.recipe_of(None), similar.rate_of(None)) == ("bn", 1.0)
+
+
+def test_how_long_the_similar_trainings_were_is_told():
+    rows = ({"steps": 3169}, {"steps": 181}, {"steps": 500})
+    found = similar.Expectation(1.0, 0.0, 2.0, 2, 1, 3, 0.3, far=False, gained=True, rows=rows)
+    assert str(found).startswith("Of the 3 most similar trainings of the atlas (181 to 3,169 steps) 2 gained and 1 lost")  # fmt: skip

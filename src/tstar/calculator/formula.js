@@ -104,6 +104,17 @@ function spentBy(known, { family, lr, steps, momentum, factor }) {
 
 const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) && lr !== null && steps !== null;
 
+const missingFrom = ({ family, lr, steps }) => Object.entries({ optimizer: family, lr, steps }).filter(([, part]) => part === null).map(([part]) => part);
+
+const otherRate = ({ FITTED_LR }, { family, lr }) => family === "sgd" && lr !== null && !inside(FITTED_LR, lr);
+const validatedRate = ({ VALIDATED_LR }, { scenario, lr }) => scenario === "finetune" && lr === VALIDATED_LR;
+
+/** Whether a fact that was told is not one of the paper's trainings. */
+function unlikeThePapers({ limits }, training) {
+  const few = training.steps !== null && training.steps < limits.FITTED_STEPS;
+  return training.family === "adam" || few || (otherRate(limits, training) && !validatedRate(limits, training));
+}
+
 /** T of the law and how it reads, as tstar.formula.law has it. */
 function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
   const { num_features: M, num_classes: K } = facts;
@@ -117,10 +128,12 @@ function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
 }
 
 /** A training shorter or longer than any that was measured. */
-function trainingFlags(budget, family, spent) {
-  const [low, high] = budget.fitted[family];
+function trainingFlags(known, { fitted }, training) {
+  const [low, high] = fitted[training.family];
+  const spent = spentBy(known, training);
   if (inside([low, high], spent)) return [];
-  const message = `lr·steps = ${general(spent, 3)} is ${spent < low ? "below" : "above"} ${span([low, high])}, where the law `
+  const counted = Math.abs(training.lr * training.steps - spent) <= 1e-9 * spent ? "" : known.counted;
+  const message = `lr·steps = ${general(spent, 3)}${counted} is ${spent < low ? "below" : "above"} ${span([low, high])}, where the law `
     + "was measured: it is extrapolating";
   return [{ level: "extrapolation", message }];
 }
@@ -133,7 +146,7 @@ function explainAware(known, set, facts, training) {
   const temperature = Math.min(Math.max(value, minimum), maximum);
   let limit = `asks for ${reads} = ${general(value, 4)}`;
   if (value !== temperature) limit += `; ${general(temperature)} is the ${value < temperature ? "lowest" : "highest"} that is advised`;
-  const flags = [...flagsOf(set, facts), ...trainingFlags(set.budget, training.family, spentBy(known, training))];
+  const flags = [...flagsOf(set, facts), ...trainingFlags(known, set.budget, training)];
   return { ...plain, bound: plain.temperature, temperature, limit, law: true, wanted: value, flags };
 }
 
@@ -170,7 +183,8 @@ function decide(known, facts, training, named = null) {
   const computed = found.temperature;
   let temperature = computed;
   const similar = !named && name === "speed" ? expectationOf(known, facts, training) : null;
-  const leave = !named && (["scale-free", "other"].includes(training.family) || Boolean(similar && (similar.far || !similar.gained)));
+  const left = ["scale-free", "other"].includes(training.family) || (missingFrom(training).length > 0 && unlikeThePapers(known, training));
+  const leave = !named && (left || Boolean(similar && (similar.far || !similar.gained)));
   if (leave) temperature = known.limits.SAFE;
   else if (!named && name === "speed" && training.family === "sgd" && training.scenario === "finetune") {
     temperature = Math.max(computed, known.limits.SAFE);
@@ -206,19 +220,18 @@ function noticesFor(known, facts, training, result) {
     say(`other-optimizer/${family}`, { computed: general(result.computed, 3), name: training.name });
   } else {
     if (family === "adam") say("other-optimizer", { name: training.name });
-    if (family === "sgd" && lr !== null && !inside(limits.FITTED_LR, lr)) {
-      say(scenario === "finetune" && lr === limits.VALIDATED_LR ? "other-lr/validated" : "other-lr", { lr: general(lr) });
-    }
+    if (otherRate(limits, training)) say(validatedRate(limits, training) ? "other-lr/validated" : "other-lr", { lr: general(lr) });
     if (family === "sgd" && isMeasured(training)) {
       const spent = spentBy(known, training);
       const values = { spent: general(spent, 3), T: general(result.temperature, 3) };
       if (spent < limits.HARMFUL_BUDGET && result.temperature > limits.HOT) say("small-budget/harmful", values);
       else if (spent < limits.SMALL_BUDGET) say("small-budget", values);
     } else if (steps !== null && steps < limits.FITTED_STEPS) say("few-steps", { steps: steps.toLocaleString("en-US") });
-    const missing = Object.entries({ optimizer: family, lr, steps }).filter(([, part]) => part === null).map(([part]) => limits.WORDS[part]);
+    const missing = missingFrom(training).map((part) => limits.WORDS[part]);
     if (missing.length) {
       const last = missing.pop();
-      say("unknown-training", { missing: missing.length ? `${missing.join(", ")} and ${last}` : last });
+      const values = { missing: missing.length ? `${missing.join(", ")} and ${last}` : last, computed: general(result.computed, 3) };
+      say(result.leave ? "unknown-training/left" : "unknown-training", values);
     }
   }
   const [low, high] = limits.BATCH_SIZES;

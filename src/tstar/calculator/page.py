@@ -18,6 +18,7 @@ from tstar.errors import TstarError
 from tstar.formula import cautions, similar
 from tstar.formula.choice import REASONS, csg_range, evidence
 from tstar.formula.coefficients import published, training_aware
+from tstar.formula.equation import COUNTED
 from tstar.formula.law import BATCH
 from tstar.formula.rules import ROW_NORM, on_one_axis
 from tstar.formula.training import MOMENTUM, RATE_FACTOR
@@ -44,6 +45,7 @@ def facts() -> dict[str, Any]:
         "csgRange": csg_range(),
         "reasons": REASONS,
         "texts": cautions.TEXTS,
+        "counted": COUNTED,
         "limits": {
             name: getattr(cautions, name)
             for name in (
@@ -100,7 +102,7 @@ def write(path: str | os.PathLike[str]) -> Path:
 def _similar() -> dict[str, Any]:
     """What :mod:`tstar.formula.similar` knows, without what the page does not show."""
     known = similar.stored()
-    needed = ("optimizer", "norms", "coordinates", "gains")
+    needed = ("optimizer", "norms", "steps", "coordinates", "gains")
     recipes = {s: {f: similar.choice(f, s)["recipe"] for f in ("sgd", "adam")} for s in SCENARIOS}
     return {
         "rows": [{name: row[name] for name in needed} for row in known["rows"]],

@@ -50,7 +50,9 @@ function expectationOf(known, facts, training) {
     const others = near.map(([, row]) => row.coordinates[name]).filter((other) => other !== undefined);
     beyond = Math.max(beyond, (Math.min(...others) - value) / scales[name], (value - Math.max(...others)) / scales[name]);
   }
-  const gains = near.slice(0, neighbors).map(([, row]) => row.gains[recipe]);
+  const taken = near.slice(0, neighbors).map(([, row]) => row);
+  const gains = taken.map((row) => row.gains[recipe]);
+  const steps = taken.map((row) => row.steps);
   const median = quantileOf(gains, 0.5);
   const [low, high] = [(1 - share) / 2, (1 + share) / 2].map((s) => median + widening * (quantileOf(gains, s) - median));
   const distance = Math.max(near[0][0], beyond);
@@ -59,7 +61,7 @@ function expectationOf(known, facts, training) {
   const squares = held.reduce((sum, gain) => sum + (gain - mean) ** 2, 0);
   const gained = mean > (held.length > 1 ? Math.sqrt(squares / (held.length - 1) / held.length) : 0);
   return {
-    median, low, high, distance, gained, far: near[0][0] > far || beyond > far, trainings: gains.length,
+    median, low, high, distance, gained, shortest: Math.min(...steps), longest: Math.max(...steps), far: near[0][0] > far || beyond > far, trainings: gains.length,
     helped: gains.filter((gain) => gain > noise).length, harmed: gains.filter((gain) => gain < -noise).length,
   };
 }
@@ -71,6 +73,7 @@ function expectationText(found) {
   const rounded = (value) => (tie(value) ? (2 * Math.round(value * 5)) / 10 : value).toFixed(1);
   const points = (value) => `${value < 0 ? "-" : "+"}${rounded(Math.abs(value))}`;
   if (found.far) return "";
-  return `Of the ${found.trainings} most similar trainings of the atlas ${found.helped} gained and ${found.harmed} lost more than noise; median `
+  const steps = ` (${found.shortest.toLocaleString("en-US")} to ${found.longest.toLocaleString("en-US")} steps)`;
+  return `Of the ${found.trainings} most similar trainings of the atlas${steps} ${found.helped} gained and ${found.harmed} lost more than noise; median `
     + `${points(found.median)} points over the plain model, four of five between ${points(found.low)} and ${points(found.high)}.`;
 }

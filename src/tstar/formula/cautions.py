@@ -103,6 +103,11 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "This T is for SGD at lr 0.1 over 200 epochs, as in the paper; in other trainings it gained nothing on average, and lost "
         "tens of points in some. Give {missing} for a T that fits yours.",
     ),
+    "unknown-training/left": (
+        "caution",
+        "The paper's T = {computed} is for SGD at lr 0.1 over 200 epochs, which this is not, so nothing is advised. Give {missing} "
+        "for a T that fits yours.",
+    ),
     "far": (
         "caution",
         "Nothing like this training was measured{away}, so nothing is advised. The law would give T = {T}; the paper's formula, "
@@ -167,8 +172,14 @@ def _say(key: str, **values: Any) -> Notice:
 
 
 def leaves(result: Explanation, evidence: similar.Expectation | None) -> bool:
-    """Whether the model is best left as it is: nothing like this training was measured, or what was gained nothing."""
-    return _not_measured(result.training) or (evidence is not None and not evidence.supports)
+    """Whether the model is best left as it is.
+
+    Nothing like this training was measured, or what was gained nothing; or what is known of it speaks against the paper's T, and
+    too little is known for the law's.
+    """
+    told = result.training
+    unlike = bool(told.missing) and _unlike_the_papers(told)
+    return _not_measured(told) or unlike or (evidence is not None and not evidence.supports)
 
 
 def safe_temperature(result: Explanation) -> float:
@@ -183,6 +194,12 @@ def safe_temperature(result: Explanation) -> float:
 
 def _not_measured(training: Training) -> bool:
     return training.family in ("scale-free", "other")
+
+
+def _unlike_the_papers(training: Training) -> bool:
+    """Whether a fact that was told is not one of the paper's trainings."""
+    few = training.steps is not None and training.steps < FITTED_STEPS
+    return training.family == "adam" or few or any(n.severity != "note" for n in _rate(training))
 
 
 def notices(result: Explanation, num_classes: float | None) -> tuple[Notice, ...]:
@@ -257,7 +274,9 @@ def _unlimited(result: Explanation) -> Iterator[Notice]:
     elif training.steps is not None and training.steps < FITTED_STEPS:
         yield _say("few-steps", steps=f"{training.steps:,}")
     if training.missing:
-        yield _say("unknown-training", missing=_and([WORDS[name] for name in training.missing]))
+        missing = _and([WORDS[name] for name in training.missing])
+        key = "unknown-training/left" if result.leave else "unknown-training"
+        yield _say(key, missing=missing, computed=f"{result.computed:.3g}")
 
 
 def _rate(training: Training) -> Iterator[Notice]:

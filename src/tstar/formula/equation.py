@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Level = Literal["validated", "extrapolation"]
+COUNTED = " (counted as with momentum 0.9 and a rate that falls to zero)"
 _SYMBOLS = {"num_features": "M", "num_classes": "K", "csg": "csg"}
 
 
@@ -109,7 +110,7 @@ class Explanation(rendering.Drawn):
         """What the training allows, in words; empty where it is not known."""
         if self.limit is None:
             return ""
-        if self.coefficients.budget is not None and self.coefficients.budget.is_law:
+        if self.by_law:
             return self._law_text()
         text = f"allows at most {self.limit.expression} = {self.limit.value:.4g}"
         if not self.limit.decides:
@@ -128,6 +129,19 @@ class Explanation(rendering.Drawn):
         bound = "lowest" if self.limit.value < self.computed else "highest"
         return f"{text}; {self.computed:g} is the {bound} that is advised"
 
+    @property
+    def by_law(self) -> bool:
+        """Whether T is the training law's, and the paper's terms stand beside it for comparison."""
+        budget = self.coefficients.budget
+        return self.limit is not None and budget is not None and budget.is_law
+
+    def _papers(self) -> dict[str, Any]:
+        return {
+            "unclipped": self.unclipped,
+            "clipped": self.clipped,
+            "terms": [vars(term) for term in self.terms],
+        }
+
     def describe(self) -> rendering.Description:
         """What there is to say, the verdict first, before it is drawn."""
         return rendering.describe(self, leave=self.leave)
@@ -139,12 +153,10 @@ class Explanation(rendering.Drawn):
             "temperature": self.temperature,
             "computed": self.computed,
             "leave": self.leave,
-            "unclipped": self.unclipped,
-            "clipped": self.clipped,
             "variant": self.variant,
             "coefficients": self.coefficients.name,
             "reason": self.reason,
-            "terms": [vars(term) for term in self.terms],
+            **({"paper": self._papers()} if self.by_law else self._papers()),
             "flags": [vars(flag) for flag in self.flags],
             "training": self.training.to_dict(),
             "notices": [vars(notice) for notice in self.notices],
@@ -330,9 +342,11 @@ def _budget_flags(c: Coefficients, limit: Limit | None, training: Training) -> I
     below, above = training.spent < low, long and training.spent > high
     if below or above:
         what = "law" if c.budget.is_law else "bound"
+        product = (training.lr or 0.0) * (training.steps or 0)
+        same = math.isclose(product, training.spent, rel_tol=1e-9)
         message = (
-            f"lr·steps = {training.spent:.3g} is {'below' if below else 'above'} {low:g}–{high:g}, where the {what} "
-            "was measured: it is extrapolating"
+            f"lr·steps = {training.spent:.3g}{'' if same else COUNTED} is {'below' if below else 'above'} {low:g}–{high:g}, "
+            f"where the {what} was measured: it is extrapolating"
         )
         yield Flag("extrapolation", "lr·steps", training.spent, message)
 

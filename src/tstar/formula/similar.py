@@ -73,9 +73,14 @@ class Expectation:
     def __str__(self) -> str:
         interval = f"{self.low:+.1f} and {self.high:+.1f}"
         return (
-            f"Of the {self.trainings} most similar trainings of the atlas {self.helped} gained and {self.harmed} lost more "
-            f"than noise; median {self.median:+.1f} points over the plain model, four of five between {interval}."
+            f"Of the {self.trainings} most similar trainings of the atlas{self._steps()} {self.helped} gained and {self.harmed} "
+            f"lost more than noise; median {self.median:+.1f} points over the plain model, four of five between {interval}."
         )
+
+    def _steps(self) -> str:
+        """How long they were: a training between two others may be like both, and as long as neither."""
+        steps = sorted(row["steps"] for row in self.rows if "steps" in row)
+        return f" ({steps[0]:,} to {steps[-1]:,} steps)" if steps else ""
 
 
 # Where not one training can be compared.
