@@ -18,7 +18,7 @@ def rows_of(path):
         return {row["key"]: row for row in store.rows()}
 
 
-def do(study, path, engine, **options):
+def do(study, path, engine, /, **options):
     with Store(path, create=True) as store:
         return run_sweep(make_plan(study, store), store, engine, **options)
 

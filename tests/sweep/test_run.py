@@ -195,3 +195,38 @@ def test_a_sweep_says_that_it_is_alive(path, inline, monkeypatch, lease, every):
 
 def test_the_lease_is_long_against_the_heartbeat():
     assert LEASE == 120.0
+
+
+def test_a_study_keeps_what_it_still_asks_for_and_leaves_the_rest(path, inline):
+    """It grows, changes and is changed back; what it asks for is there, whoever trained it and when."""
+    from tstar.sweep.select import asked_by
+
+    def swept(temperatures, **options):
+        study = tiny(f"temperature = {temperatures}")
+        name = ("mine", study.hash)
+        do(study, path, inline(), study=name, **options)
+        with Store(path) as store:
+            mine = asked_by("mine", store.asked())
+            return sorted(row["temperature"] for row in store.rows() if mine(row))
+
+    assert swept([1, 2]) == swept([1, 2]) == [1, 2]
+    assert swept([1, 2, 4]) == [1, 2, 4]
+    assert swept([2, 8]) == [2, 8]
+    assert swept([1, 2]) == [1, 2]  # nothing is trained, and 8 was trained last
+    assert swept([8], part=True) == [8]
+
+
+def test_runs_on_data_that_changed_are_no_longer_asked_for(folder, inline):
+    from tests.sweep.parts import PARTS
+    from tstar.sweep.select import asked_by
+    from tstar.sweep.study import load_study
+
+    for seed in (0, 1):
+        text = PARTS.replace("default_rng(0)", f"default_rng({seed})")
+        (folder / "parts.py").write_text(text, encoding="utf-8")
+        study = load_study(folder / "study.toml")
+        do(study, folder / "runs.db", inline(), study=("own", study.hash))
+        with Store(folder / "runs.db") as store:
+            mine = asked_by("own", store.asked())
+            assert sum(map(mine, store.rows())) == 2
+            assert len([*store.rows()]) == 2 + 2 * seed

@@ -3,7 +3,7 @@
 import pytest
 
 from tstar.errors import TstarError
-from tstar.sweep.select import selector
+from tstar.sweep.select import asked_by, selector
 
 ROW = {
     "model": "vgg9",
@@ -35,11 +35,28 @@ def test_columns_are_compared_with_values(where, chosen):
     assert selector(where)(ROW) is chosen
 
 
-def test_a_study_chooses_its_own_runs():
-    assert selector(study="mine")(ROW)
-    assert not selector(study="other")(ROW)
-    assert not selector(study="mine")({**ROW, "studies": None})
-    assert not selector("lr == 5", "mine")(ROW)
+def test_a_study_chooses_the_runs_that_it_asks_for_now():
+    old, new, gone = ({"studies": f'{{"mine": {h}}}'} for h in ('"ab"', '"cd"', "null"))
+    asked = [(new["studies"], 5.0), (old["studies"], 3.0), (old["studies"], 4.0)]
+    asked += [('{"other": "ab"}', 9.0), (None, 9.0), (gone["studies"], 9.0), ("broken", None)]
+    for order in (asked, asked[::-1]):
+        mine = asked_by("mine", order)
+        assert [mine(row) for row in (new, old, gone, {"studies": None})] == [True, *[False] * 3]
+    assert asked_by("other", asked)({"studies": '{"mine": "cd", "other": "ab"}'})
+    assert asked_by(None, [])(old)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ([('{"mine": "ab"}', 1.0)], "Unknown study 'mien'; did you mean 'mine'"),
+        ([(None, 1.0)], "No run of the store names a study"),
+        ([('{"mien": null}', 1.0)], "was changed, and none of the runs that it asks for now"),
+    ],
+)
+def test_a_study_that_asks_for_nothing_is_an_error(asked, message):
+    with pytest.raises(TstarError, match=message):
+        asked_by("mien", asked)
 
 
 @pytest.mark.parametrize(

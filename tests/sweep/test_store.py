@@ -194,12 +194,13 @@ def test_a_store_of_the_first_schema_is_read_and_extended(path, specs):
     with Store(path, create=True) as store:
         finish(store, specs[0])
     with sqlite3.connect(path) as db:
-        for name in ("backbone", "trunk_features", "depth", "classes", "train_samples"):
+        for name in ("backbone", "trunk_features", "depth", "classes", "train_samples", "studies"):
             db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
         db.execute("PRAGMA user_version = 1")
     with Store(path) as old:
         assert next(old.rows())["backbone"] == "as-is"
         assert old.get(specs[0].key)["classes"] is None
+        assert old.asked() == []
     with Store(path, create=True) as upgraded:
         finish(upgraded, specs[1])
         assert [row["backbone"] for row in upgraded.rows()] == ["as-is", "as-is"]
@@ -267,7 +268,8 @@ def test_runs_remember_every_study_that_asks_for_them(path, specs, tmp_path):
         assert {*json.loads(store.get(specs[0].key)["studies"])} == {"first", "second", "third"}
     pytest.importorskip("pandas")
     assert len(load_runs(path, study="second")) == 1
-    assert load_runs(path, study="none").empty
+    with pytest.raises(TstarError, match="Unknown study 'thrid'; did you mean 'third'"):
+        load_runs(tmp_path / "all.db", study="thrid")
 
 
 def test_a_given_csg_is_never_taken_for_a_measured_one(path, specs):
@@ -407,3 +409,23 @@ def test_no_csg_is_known_of_data_that_nobody_measured(path, specs):
         store._db.execute("UPDATE runs SET csg = 2.5, data_checksum = 'x'")
         assert store.known_csg("x") == 2.5
         assert store.known_csg("y") is None
+
+
+def test_a_study_leaves_the_runs_that_it_asks_for_no_longer(path, specs):
+    keys = [spec.key for spec in specs[:4]]
+    with Store(path, create=True) as store:
+        for spec in specs[:3]:
+            store.claim(spec, study=("mine", "old"))
+        store.claim(specs[3], study=("other", "x"))
+        store.join([keys[2]], ("other", "x"))
+        store.join(keys[:1], ("mine", "new"))
+        store.leave(keys[:1], ("mine", "new"))
+        found = [json.loads(store.get(key)["studies"]) for key in keys]
+        assert found == [
+            *({"mine": "new"}, {"mine": None}, {"mine": None, "other": "x"}, {"other": "x"}),
+        ]
+        store.leave([], ("mine", "new"), part=True)  # another part of the same study has it
+        assert json.loads(store.get(keys[0])["studies"]) == {"mine": "new"}
+        store.leave([], ("mine", "newer"), part=True)
+        assert json.loads(store.get(keys[0])["studies"]) == {"mine": None}
+        assert len(store.asked()) == 4

@@ -1,11 +1,13 @@
 """Runs out of a store and into another: exports, merges, tables."""
 
 import csv
+import json
 
 import pytest
 
 from tests.sweep.small import finish
 from tstar.errors import TstarError
+from tstar.sweep.select import asked_by
 from tstar.sweep.store import Store
 from tstar.sweep.transfer import export, load_runs, merge
 
@@ -106,3 +108,43 @@ def _number(text):
     except ValueError:
         return False
     return True
+
+
+def test_after_a_merge_a_study_asks_for_what_it_asked_for_last(path, specs, tmp_path):
+    """An older copy of a store brings back no stale runs, whichever is merged first."""
+    older, newer = tmp_path / "older.db", tmp_path / "newer.db"
+    for file, digest, which in ((older, "old", (0, 1)), (newer, "new", (0, 2))):
+        with Store(file, create=True) as store:
+            for number in which:
+                store.claim(specs[number], study=("mine", digest))
+                store.finish(specs[number].key, "failed" if number == 0 else "done", {})
+    with Store(newer) as store:
+        store.claim(specs[0], study=("other", "x"))
+        store.finish(specs[0].key, "done", {})
+    for number, order in enumerate(([older, newer], [newer, older])):
+        into = tmp_path / f"{number}.db"
+        merge(order, into)
+        with Store(into) as store:
+            mine = asked_by("mine", store.asked())
+            kept = {row["key"]: row for row in store.rows() if mine(row)}
+            assert {*kept} == {specs[0].key, specs[2].key}
+            assert json.loads(kept[specs[0].key]["studies"]) == {"mine": "new", "other": "x"}
+
+
+@pytest.mark.parametrize("ending", ["db", "csv", "parquet"])
+def test_a_study_chooses_from_a_store_and_from_its_exports(path, specs, tmp_path, ending):
+    pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    file = path if ending == "db" else tmp_path / f"x.{ending}"
+    with Store(path, create=True) as store:
+        for spec, digest in zip(specs[:3], ("old", "new", "new"), strict=True):
+            store.claim(spec, study=("mine", digest))
+            store.finish(spec.key, "done", {})
+        if ending != "db":
+            assert export(store, file) == 3
+            assert export(store, tmp_path / f"mine.{ending}", study="mine") == 2
+    assert [*load_runs(file, study="mine")["key"]] == [spec.key for spec in specs[1:3]]
+    assert len(load_runs(file, where=f"temperature == {specs[1].temperature}", study="mine")) >= 1
+    with pytest.raises(TstarError, match="did you mean 'mine'"):
+        load_runs(file, study="main")

@@ -52,15 +52,16 @@ def list_runs(
     """
     from tstar.errors import unknown
     from tstar.sweep.columns import STATUSES, opened
-    from tstar.sweep.select import selector
+    from tstar.sweep.select import asked_by, selector
     from tstar.sweep.store import Store
 
     if status is not None and status not in STATUSES:
         raise unknown("status", status, STATUSES)
-    chosen = selector(where, study)
+    meets = selector(where)
     with Store(store) as file:
         found = file.rows({} if status is None else {"status": status})
-        rows = [row for row in found if chosen(row)]
+        mine = asked_by(study, file.asked())
+        rows = [row for row in found if mine(row) and meets(row)]
     if as_json:
         tell_json([opened(row) for row in rows[:limit]])
         return

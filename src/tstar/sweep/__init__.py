@@ -127,6 +127,7 @@ def sweep(
                 data_root=data_root,
                 folder=str(folder),
                 study=name,
+                part=part is not None,
                 update=update,
                 on_run=on_run,
                 max_runs=max_runs,

@@ -24,7 +24,7 @@ COLUMNS: dict[str, str] = {
     **{name: _SQL[kind] for name, kind in KINDS.items()},
     **dict.fromkeys(("domain", "teacher", "spec"), "TEXT"),
     **dict.fromkeys(("num_train", "num_classes"), "INTEGER"),
-    "studies": "TEXT",  # that ask for it: JSON, name → hash
+    "studies": "TEXT",  # that ask for it: JSON, name → hash, null where it asks no longer
     # What came out.
     **dict.fromkeys((*SCORES, *METRICS, "seconds", "images_per_second"), "REAL"),
     "trainings": "INTEGER",

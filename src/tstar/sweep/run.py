@@ -66,6 +66,7 @@ def run_sweep(
     data_root: str | None = None,
     folder: str | None = None,
     study: tuple[str, str] | None = None,
+    part: bool = False,
     update: Callable[[Tally], None] = lambda tally: None,
     on_run: OnRun | None = None,
     max_runs: int | None = None,
@@ -75,7 +76,7 @@ def run_sweep(
 
     Args:
         folder: where the workers find data that they share.
-        study: name and hash, kept with the runs.
+        study: name and hash, kept with the runs. part: the plan has only some of the study's runs.
         update: called with the tally now and then. on_run: called with the row of each run that was stored.
         max_runs: end the sweep after so many results (runs under way are given back).
         checkpoint: minutes between the checkpoints of a run, from which a killed one goes on.
@@ -90,7 +91,9 @@ def run_sweep(
         if plan.status.get(spec.key) == "missing":
             store.forget(spec.key)  # a teacher whose weights are gone
     if study is not None:
-        store.join((spec.key for spec in plan.specs), study)
+        keys = [spec.key for spec in plan.specs]
+        store.join(keys, study)
+        store.leave(keys, study, part=part)
 
     def job(spec: Spec, teacher: bytes | None) -> Job:
         csg = plan.csg.get(spec.data_checksum or "") if spec.csg is None else spec.csg

@@ -1,17 +1,18 @@
-"""Runs chosen by an expression over the store's columns, and by the study that asked for them."""
+"""Runs chosen by an expression over the store's columns, and by the study that asks for them."""
 
 from __future__ import annotations
 
 import ast
 import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.sweep.columns import COLUMNS
+from tstar.sweep.columns import COLUMNS, fits
 
 Row = Mapping[str, Any]
+Asked = Iterable[tuple[object, object]]  # the columns studies and started of every run
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -24,21 +25,57 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
-def selector(where: str | None = None, study: str | None = None) -> Callable[[Row], bool]:
+def selector(where: str | None = None) -> Callable[[Row], bool]:
     """A test of rows. ``where`` compares columns with values, joined by and, or, not, as Python writes it.
 
     >>> chosen = selector('model == "vgg9" and lr in (0.1, 0.01)')
     >>> chosen({"model": "vgg9", "lr": 0.1}), chosen({"model": "vgg9", "lr": 0.5})
     (True, False)
     """
-    test = (lambda row: True) if where is None else _compiled(where)
-    return lambda row: bool((study is None or study in _studies(row)) and test(row))
+    if where is None:
+        return lambda row: True
+    test = _compiled(where)
+    return lambda row: bool(test(row))
 
 
-def _studies(row: Row) -> Mapping[str, Any]:
-    text = row.get("studies")
-    names: Mapping[str, Any] = json.loads(text) if isinstance(text, str) else {}
-    return names
+def asked_by(study: str | None, asked: Asked) -> Callable[[Row], bool]:
+    """A test of rows: whether the study, as it was swept last, asks for them. ``None`` takes all."""
+    if study is None:
+        return lambda row: True
+    hashes = last_started(asked)
+    if study not in hashes:
+        if not hashes:
+            raise TstarError(
+                f"No run of the store names a study that asks for it, got study={study!r}; pass where=… instead."
+            )
+        raise unknown("study", study, hashes)
+    times = hashes[study]
+    if not times:
+        raise TstarError(
+            f"The study {study!r} was changed, and none of the runs that it asks for now is stored; run tstar sweep first."
+        )
+    newest = max(times, key=times.__getitem__)
+    return lambda row: studies_of(row.get("studies")).get(study) == newest
+
+
+def last_started(asked: Asked) -> dict[str, dict[str, float]]:
+    """Study → hash → when the last run that it asks for was started, of every run's ``studies`` and ``started``."""
+    found: dict[str, dict[str, float]] = {}
+    for text, started in asked:
+        at = started if isinstance(started, float) and started == started else 0.0
+        for name, digest in studies_of(text).items():
+            times = found.setdefault(name, {})
+            if digest is not None:
+                times[digest] = max(times.get(digest, 0.0), at)
+    return found
+
+
+def studies_of(text: object) -> dict[str, str | None]:
+    """Study → its hash, ``None`` where it asks for the run no longer, of a run's column ``studies``."""
+    if not isinstance(text, str) or not fits("studies", text):
+        return {}
+    names = json.loads(text)
+    return names if isinstance(names, dict) else {}
 
 
 def _compiled(text: str) -> Callable[[Row], Any]:

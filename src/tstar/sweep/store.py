@@ -22,6 +22,7 @@ from typing import Any
 
 from tstar.errors import TstarError
 from tstar.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, recovered
+from tstar.sweep.select import studies_of
 from tstar.sweep.shared import process_exists
 from tstar.sweep.spec import Spec
 
@@ -86,7 +87,7 @@ class Store:
     def _upgrade(self) -> None:
         """Add the columns of later schemas; what older runs had there is filled in."""
         with self._transaction():
-            present = {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
+            present = self._present()
             for name, value in ADDED.items():
                 if name not in present:
                     default = "NULL" if value is None else json.dumps(value).replace('"', "'")
@@ -94,6 +95,10 @@ class Store:
                         f'ALTER TABLE runs ADD COLUMN "{name}" {COLUMNS[name]} DEFAULT {default}'
                     )
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _present(self) -> set[str]:
+        """The columns that the file has."""
+        return {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -196,6 +201,18 @@ class Store:
                 if row is not None and (joined := _joined(row["studies"], new)) != row["studies"]:
                     self._db.execute("UPDATE runs SET studies = ? WHERE key = ?", (joined, key))
 
+    def leave(self, keys: Iterable[str], study: tuple[str, str], *, part: bool = False) -> None:
+        """Note that a study asks for no other runs than these; of a part of it, no others under an older hash."""
+        asked, (study_name, digest) = set(keys), study
+        with self._explained(), self._transaction():
+            rows = self._db.execute("SELECT key, studies FROM runs WHERE studies IS NOT NULL")
+            for key, text in rows.fetchall():
+                names = studies_of(text)
+                old = names.get(study_name)
+                if key not in asked and old is not None and not (part and old == digest):
+                    text = json.dumps({**names, study_name: None})
+                    self._db.execute("UPDATE runs SET studies = ? WHERE key = ?", (text, key))
+
     def finish(self, key: str, status: str, values: Mapping[str, Any]) -> bool:
         """Write a result. False, and nothing written, if the claim was taken over meanwhile."""
         content = {
@@ -260,6 +277,14 @@ class Store:
         with self._explained():
             for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", where):
                 yield self._checked(row)
+
+    def asked(self) -> list[tuple[object, object]]:
+        """Of every run, the studies that ask for it and when it was started."""
+        with self._explained():
+            if "studies" not in self._present():  # a store of the first schema
+                return []
+            rows = self._db.execute("SELECT studies, started FROM runs")
+            return [(row["studies"], row["started"]) for row in rows]
 
     def known_csg(self, checksum: str) -> float | None:
         """The csg of a data set that some run already recorded, not the one that a study gave."""

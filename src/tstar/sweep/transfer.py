@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, require
 from tstar.sweep.columns import COLUMNS, FINAL
-from tstar.sweep.select import selector
+from tstar.sweep.select import asked_by, last_started, selector, studies_of
 from tstar.sweep.store import Store
 from tstar.text import DISARMED, disarmed
 
@@ -30,23 +29,35 @@ def load_runs(
 ) -> pd.DataFrame:
     """The runs of a store, or of a Parquet or CSV export, as a pandas table, one row per run.
 
-    Runs that are under way are left out. ``where`` and ``study`` choose (:func:`tstar.sweep.select.selector`).
+    Runs that are under way are left out. ``where`` and ``study`` choose (:mod:`tstar.sweep.select`).
     """
     path = Path(path)
     pandas = require("pandas", "sweep")
-    chosen = selector(where, study)
+    meets = selector(where)
     if path.suffix in _EXPORTS:
         table = _read_export(path, pandas)
         if where is None and study is None:
             return table
-        kept = [
-            chosen(row)
-            for row in table.astype(object).where(table.notna(), None).to_dict("records")
-        ]
+        rows = _rows(table)
+        mine = asked_by(study, _asked(rows))
+        kept = pandas.Series([mine(row) and meets(row) for row in rows], table.index, bool)
         return table[kept].reset_index(drop=True)
     with Store(path) as store:
-        rows = [row for row in store.rows() if row["status"] != "running" and chosen(row)]
+        mine = asked_by(study, store.asked())
+        rows = [r for r in store.rows() if r["status"] != "running" and mine(r) and meets(r)]
     return pandas.DataFrame(rows, columns=list(EXPORTED)).astype(_dtypes())
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, ``None`` where a cell is empty."""
+    plain = table.astype(object).where(table.notna(), None)
+    names = [str(name) for name in plain.columns]
+    return [dict(zip(names, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+
+
+def _asked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[object, object]]:
+    """As :meth:`Store.asked`, of rows that were read."""
+    return [(row.get("studies"), row.get("started")) for row in rows]
 
 
 def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
@@ -78,10 +89,10 @@ def export(
     if path.suffix not in _EXPORTS:
         raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")
     part = path.with_name(path.name + ".part")
-    chosen = selector(where, study)
+    meets, mine = selector(where), asked_by(study, store.asked())
     try:
         if path.suffix == ".csv":
-            count = _write_csv(store, part, chosen)
+            count = _write_csv(store, part, lambda row: mine(row) and meets(row))
         else:
             require("pyarrow", "sweep")
             table = load_runs(store.path, where=where, study=study)
@@ -133,15 +144,17 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
     # All of them exist and can be read, before anything is written.
     opened = [_Export(path) if path.suffix in _EXPORTS else Store(path) for path in paths]
     with Store(into, create=True) as target:
+        known = last_started(pair for one in (target, *opened) for pair in one.asked())
         for source in opened:
             for row in source.rows():
                 if row["status"] == "running":
                     continue
                 have = target.get(row["key"])
+                if have is not None:
+                    for study in _newer(have, row, known):
+                        target.join([row["key"]], study)
                 if have is not None and (have["status"] in FINAL or row["status"] not in FINAL):
                     kept += 1
-                    for study in json.loads(row.get("studies") or "{}").items():
-                        target.join([row["key"]], study)
                     if have["status"] in FINAL and row["status"] in FINAL and _differ(have, row):
                         differing.append(row["key"])
                     continue
@@ -150,10 +163,22 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
                     goal = target.weights_path(row["key"])
                     goal.parent.mkdir(exist_ok=True)
                     shutil.copyfile(weights, goal)
-                target.insert(row)
+                studies = (target.get(row["key"]) or row).get("studies")  # of both
+                target.insert({**row, "studies": studies})
                 added, replaced = added + (have is None), replaced + (have is not None)
             source.close()
     return Merged(added, replaced, kept, tuple(differing))
+
+
+def _newer(
+    have: Mapping[str, Any], row: Mapping[str, Any], known: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[str, str]]:
+    """The studies that ask for a run in another store and not here, or with a newer hash than here."""
+    here = studies_of(have["studies"])
+    for name, digest in studies_of(row.get("studies")).items():
+        times = known.get(name, {})
+        if digest is not None and times.get(digest, 0.0) > times.get(here.get(name) or "", -1.0):
+            yield name, digest
 
 
 class _Export:
@@ -168,12 +193,13 @@ class _Export:
                 f"{str(path)!r} must be an export of tstar runs export, but it has no column key or spec."
             )
         self._path = path
-        self._table = table.astype(object).where(table.notna(), None)
+        self._rows = _rows(table)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        names = [str(name) for name in self._table.columns]
-        for values in self._table.itertuples(index=False, name=None):
-            yield dict(zip(names, values, strict=True))
+        return iter(self._rows)
+
+    def asked(self) -> list[tuple[object, object]]:
+        return _asked(self._rows)
 
     def weights_path(self, key: str) -> Path:
         return self._path.with_name(self._path.name + ".weights") / f"{key}.pt"

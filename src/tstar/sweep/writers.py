@@ -51,7 +51,8 @@ def mlflow(folder: str | Path) -> Callable[[Row], None]:
     client = module.MlflowClient(f"sqlite:///{place}/mlflow.db")
 
     def write(row: Row) -> None:
-        name = next(iter(row["studies"] or {}), "tstar")
+        studies = row["studies"] or {}
+        name = next((name for name, digest in studies.items() if digest is not None), "tstar")
         found = client.get_experiment_by_name(name)
         number = found.experiment_id if found else client.create_experiment(name, place.as_uri())
         run = client.create_run(number, run_name=row["key"]).info.run_id
