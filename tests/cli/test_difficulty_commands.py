@@ -51,7 +51,7 @@ def test_a_name_is_looked_up_below_the_data_root(stored):
 
 
 def test_the_page_shows_value_interval_pairs_and_temperatures(stored, tmp_path):
-    result = run(stored, "-o", tmp_path / "csg.png", "--repeats", 2)
+    result = run(stored, "-o", tmp_path / "csg.png", "--repeats", 2, "--samples", 15)
     assert "csg = " in result.stdout
     assert "over 2 draws" in result.stdout
     assert "most alike" in result.stdout
