@@ -81,7 +81,7 @@ def test_a_huge_picture_is_refused_unread(tmp_path: Path) -> None:
 def test_a_pipe_named_like_a_picture_does_not_block(tmp_path: Path) -> None:
     path = folder_with(tmp_path)
     os.mkfifo(path / "a" / "pipe.png")
-    refused(path, r"pipe\.png must be a readable image, but is no regular file")
+    refused(path, r"pipe\.png must be a readable image, but is not a regular file")
     os.mkfifo(tmp_path / "toy.npz")
     refused(tmp_path / "toy.npz", "toy")
 

@@ -56,7 +56,7 @@ def progress(console: Console, first: str = "") -> Iterator[Callable[[int, int, 
 
 
 def state_of(tally: Tally) -> str:
-    """Runs an hour, time left, failures of a sweep under way."""
+    """Runs per hour, time left, failures of a sweep under way."""
     text = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
     text += f" · {tally.diverged} diverged" if tally.diverged else ""
     return text + (f" · {tally.failed} failed" if tally.failed else "")

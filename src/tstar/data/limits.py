@@ -68,7 +68,7 @@ def open_image(path: Path) -> Any:
     """A decoded PIL image, from a regular file of reasonable size."""
     pil = require("PIL.Image", "vision")
     if not path.is_file():  # a pipe would block
-        raise TstarError(f"{path} must be a readable image, but is no regular file.")
+        raise TstarError(f"{path} must be a readable image, but is not a regular file.")
     with parsing(path, "a readable image"), pil.open(path) as image:
         pixels = image.width * image.height
         check_unpacked(path, 4 * pixels, 0)

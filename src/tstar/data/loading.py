@@ -116,7 +116,7 @@ def locate(
         if exists:
             raise TstarError(
                 f"{path} must be an .npz file, a CSV file of text or a folder of images, but its name "
-                f"ends in {path.suffix or 'nothing'!r}, or it is no regular file."
+                f"ends in {path.suffix or 'nothing'!r}, or it is not a regular file."
             )
     return None
 

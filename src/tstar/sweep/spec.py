@@ -77,7 +77,7 @@ class Spec:
         dataset: a data set's name, its path below the data root, or yours: ``f(root, size)``, arrays or a ``DataSet``.
         model: a network's name, or yours: ``f(num_classes, …)``, an ``nn.Module``.
         seed: seed of the initial weights, the held-out part and the batches.
-        size: bring images to so many pixels.
+        size: resize images to size×size pixels.
         num_features: the width M of the output layer's input; the network's own by default.
         method: ``"fixed"`` for a fixed temperature, a method's name, or yours: ``f(model, facts)``, a ``Recipe``.
         temperature: T, of a fixed temperature only.
@@ -90,8 +90,8 @@ class Spec:
         backbone: how loudly the backbone hears the loss, of a fixed temperature: ``"as-is"``, ``"matched"`` or ``"times-t"``.
         trunk_features: the width of the network before a last, wider layer of M features; its own by default.
         depth: the network's number of blocks; its own by default.
-        classes: a subset of so many classes.
-        train_samples: a subset of so many training samples.
+        classes: use only this many classes.
+        train_samples: use only this many training samples.
         label_noise: share of the training labels (validation included) that are drawn anew.
         data_seed: seed of what is drawn from the data: classes, samples, noise.
         csg: the data's difficulty, in place of the measured one.
