@@ -51,7 +51,7 @@ app = typer.Typer(
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
     debug: bool = typer.Option(
-        False, "--debug", help="Show the traceback of an error; may stand anywhere."
+        False, "--debug", help="Show the traceback of an error; works after any command, too."
     ),
 ) -> None:
     if version:

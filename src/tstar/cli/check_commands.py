@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot, OldFigure
+from tstar.cli.options import AsJson, DataRoot, OldFigure, Size
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import progress
 from tstar.errors import TstarError
@@ -19,19 +19,27 @@ from tstar.errors import TstarError
 def check(
     model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
     data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
-    features: Annotated[int | None, typer.Option(help="M, for models of adjustable width.")] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            help="M, the width of the output layer's input, for a network of adjustable width."
+        ),
+    ] = None,
     temperatures: Annotated[
-        str | None, typer.Option(help="Comma-separated; around the formula's T by default.")
+        str | None,
+        typer.Option(help="Temperatures to try, comma-separated; around the advised T by default."),
     ] = None,
     budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings for each temperature.")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings per temperature.")] = 2,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
     optimizer: Annotated[str, typer.Option(help="Optimizer: sgd, adam or adamw.")] = "sgd",
-    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels.")] = None,
+    size: Size = None,
     data_root: DataRoot = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Draw accuracy against T into this file."),
+        typer.Option(
+            "--output", "-o", help="Save a figure of accuracy against T (.png, .pdf, .svg)."
+        ),
     ] = None,
     as_json: AsJson = False,
     figure: OldFigure = None,

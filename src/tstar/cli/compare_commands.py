@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, DataRoot, OldOut
+from tstar.cli.options import AsJson, DataRoot, OldOut, Size
 from tstar.cli.printing import tell_json
 
 if TYPE_CHECKING:
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=RESEARCH)
 def compare(
     data: Annotated[str, typer.Option(help="A data set's name or file.")] = "digits",
-    model: Annotated[str, typer.Option(help="A network's name.")] = "resnet10",
+    model: Annotated[
+        str, typer.Option(help="A network's name, such as resnet10 or timm/resnet18.")
+    ] = "resnet10",
     methods: Annotated[
-        str, typer.Option(help="Comma-separated names; 'list' prints them.")
+        str, typer.Option(help="Names of methods, comma-separated; 'list' prints them all.")
     ] = "default,sqrt-m,insert-ln,ours-cn",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 10,
-    features: Annotated[int | None, typer.Option(help="M, the width of the features.")] = 64,
+    features: Annotated[
+        int | None, typer.Option(help="M, the width of the output layer's input.")
+    ] = 64,
     teacher_features: Annotated[
-        int | None, typer.Option(help="M of the teacher of distillation; twice M by default.")
+        int | None,
+        typer.Option(help="M of the teacher, for distillation; twice the student's by default."),
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Resize images to this many pixels.")] = None,
+    size: Size = None,
     train_samples: Annotated[
         int | None, typer.Option(help="Use this many training samples.")
     ] = None,
@@ -47,9 +52,15 @@ def compare(
     augment: Annotated[
         bool, typer.Option(help="Random crops, flips and rotations, as they suit the data set.")
     ] = True,
-    csg: Annotated[float | None, typer.Option(help="The data set's csg, if you know it.")] = None,
-    val_fraction: Annotated[float, typer.Option(help="Share of the training set held out.")] = 0.1,
-    baseline: Annotated[str, typer.Option(help="The method to test against.")] = "default",
+    csg: Annotated[
+        float | None, typer.Option(help="Difficulty of the data set, if you know it (tstar csg).")
+    ] = None,
+    val_fraction: Annotated[
+        float, typer.Option(help="Share of the training set held out for validation.")
+    ] = 0.1,
+    baseline: Annotated[
+        str, typer.Option(help="The method that the others are compared with.")
+    ] = "default",
     data_root: DataRoot = None,
     device: Annotated[str, typer.Option(help="Device: cpu, cuda, … or auto.")] = "cpu",
     output: Annotated[

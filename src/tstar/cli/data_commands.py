@@ -10,21 +10,24 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, DataRoot
+from tstar.cli.options import AsJson, DataRoot, Size
 from tstar.cli.printing import tell, tell_json
 
-data = typer.Typer(help="Data sets: names, what is on disk, .npz copies.", no_args_is_help=True)
-models = typer.Typer(help="Networks: names and widths.", no_args_is_help=True)
+data = typer.Typer(
+    help="Data sets: which are known by name or on disk, and .npz copies.", no_args_is_help=True
+)
+models = typer.Typer(help="Networks that are known by name.", no_args_is_help=True)
 app.add_typer(data, name="data", rich_help_panel=RESEARCH)
 app.add_typer(models, name="models", rich_help_panel=RESEARCH)
 
-Size = Annotated[int | None, typer.Option(help="Resize images to this many pixels.")]
-Download = Annotated[bool, typer.Option("--download", help="Fetch it if it is not on disk.")]
+Download = Annotated[
+    bool, typer.Option("--download", help="Download the data if they are not on disk.")
+]
 
 
 @data.command("ls")
 def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
-    """The data sets that have a name, and whether they are on disk.
+    """List the data sets that are known by name, and whether they are on disk.
 
     Example: tstar data ls
     """
@@ -63,13 +66,13 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 
 @data.command("show")
 def show_data(
-    name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
+    name: Annotated[str, typer.Argument(help="Name of a data set, or a file or folder.")],
     data_root: DataRoot = None,
     size: Size = None,
     download: Download = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shape, classes and checksum of a data set.
+    """Show the shape, classes and checksum of a data set.
 
     Example: tstar data show digits
     """
@@ -95,7 +98,7 @@ def show_data(
 
 @data.command("export")
 def export_data(
-    name: Annotated[str, typer.Argument(help="A name, or a file or folder.")],
+    name: Annotated[str, typer.Argument(help="Name of a data set, or a file or folder.")],
     output: Annotated[Path, typer.Argument(help="The .npz file to write.")],
     data_root: DataRoot = None,
     size: Size = None,
@@ -121,10 +124,15 @@ def export_data(
 
 @models.command("ls")
 def list_models(
-    features: Annotated[int, typer.Option(help="M, at which parameters are counted.")] = 512,
+    features: Annotated[
+        int,
+        typer.Option(
+            help="M, the width of the output layer's input, for which parameters are counted."
+        ),
+    ] = 512,
     as_json: AsJson = False,
 ) -> None:
-    """The networks of this package, with their number of parameters.
+    """List the networks of this package, with their number of parameters.
 
     Example: tstar models ls --features 64
     """

@@ -24,9 +24,9 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="File for the figure.")] = Path(
         "tstar-demo.png"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds for each temperature and width.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings per temperature and width.")] = 3,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes; two by default, or one per core.")
+        int, typer.Option(min=1, help="Trainings at once, each in a process.")
     ] = min(2, os.cpu_count() or 1),
     as_json: AsJson = False,
     out: OldOut = None,

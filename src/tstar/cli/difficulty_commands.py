@@ -23,8 +23,10 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 @app.command(rich_help_panel=USE)
 def csg(
     path: Annotated[str, typer.Argument(help="Image folder, .npz file, or name of a data set.")],
-    samples: Annotated[int, typer.Option(help="Samples per class that are looked at.")] = 250,
-    neighbors: Annotated[int, typer.Option(help="Nearest neighbors of each sample.")] = 5,
+    samples: Annotated[int, typer.Option(help="Samples per class to look at, at most.")] = 250,
+    neighbors: Annotated[
+        int, typer.Option(help="Nearest neighbors to look at, of each sample.")
+    ] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the draw of samples.")] = 0,
     size: Annotated[
         int, typer.Option(help="Images are resized to SIZE×SIZE; 0 leaves them as they are.")

@@ -25,30 +25,38 @@ Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in th
 @app.command(rich_help_panel=RESEARCH)
 def fit(
     runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
-    variant: Annotated[
-        str, typer.Option(help="Coefficients to fit: base, csg, cn or csgcn.")
-    ] = "csgcn",
+    variant: Annotated[str, typer.Option(help="Formula to fit: base, csg, cn or csgcn.")] = "csgcn",
     metric: Metric = "val",
     average: Annotated[str, typer.Option(help="Average over the seeds: mean or median.")] = "mean",
     interpolation: Annotated[
-        str, typer.Option(help="Between temperatures, linear in lnT, or in T as in the paper.")
+        str, typer.Option(help="Interpolate accuracy linearly in lnT, or in T as in the paper.")
     ] = "lnT",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save the coefficients as JSON.")
     ] = None,
     per_environment: Annotated[
-        bool, typer.Option("--per-environment", help="One fit for each model and data set.")
+        bool,
+        typer.Option("--per-environment", help="Fit each pair of model and data set by itself."),
     ] = False,
     cross_validate: Annotated[
-        bool, typer.Option("--cross-validate", help="All variants, leaving one data set out.")
+        bool,
+        typer.Option(
+            "--cross-validate", help="Judge all variants, leaving out one data set at a time."
+        ),
     ] = False,
     alternatives: Annotated[
-        bool, typer.Option("--alternatives", help="The paper's fit against fits in ln T.")
+        bool, typer.Option("--alternatives", help="Compare the paper's fit with fits in ln T.")
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Refits for each interval; 0 for none.")] = 40,
     restarts: Annotated[int, typer.Option(help="Independent runs of the optimizer.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the optimizer and the bootstrap.")] = 0,
-    skip: Annotated[bool, typer.Option("--skip", help="Leave out unusable conditions.")] = False,
+    skip: Annotated[
+        bool,
+        typer.Option(
+            "--skip",
+            help="Leave out conditions that cannot be used, such as those with too few temperatures.",
+        ),
+    ] = False,
     where: Where = None,
     study: OfStudy = None,
     as_json: AsJson = False,
@@ -108,10 +116,15 @@ def paper(
     ] = None,
     metric: Metric = "test",
     analysis: Annotated[
-        bool, typer.Option("--analysis", help="What the tables say about the variants (Markdown).")
+        bool,
+        typer.Option("--analysis", help="Print what the tables say about the variants (Markdown)."),
     ] = False,
     checks: Annotated[
-        bool, typer.Option("--checks", help="Where the print disagrees with the cells (Markdown).")
+        bool,
+        typer.Option(
+            "--checks",
+            help="Print where the paper's averages and marks disagree with its cells (Markdown).",
+        ),
     ] = False,
     where: Where = None,
     study: OfStudy = None,

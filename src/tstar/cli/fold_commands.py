@@ -21,20 +21,27 @@ if TYPE_CHECKING:
 @app.command(rich_help_panel=USE)
 def fold(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A tempered state dict: .pt, .pth, .bin or .safetensors.")
+        Path,
+        typer.Argument(help="The state dict of a tempered model: .pt, .pth, .bin or .safetensors."),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write it; NAME.folded.SUFFIX by default."),
+        typer.Option("--output", "-o", help="The file to write; NAME.folded.SUFFIX by default."),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="The entry that holds the state dict, if there are several.")
+        str | None,
+        typer.Option(help="The entry of the file that holds the state dict, if there are several."),
     ] = None,
     allow_bias: Annotated[
-        bool, typer.Option(help="Add a bias to an output layer that has none (one new key).")
+        bool,
+        typer.Option(
+            "--allow-bias", help="Add a bias to an output layer that has none (one new key)."
+        ),
     ] = False,
     eps: Annotated[float, typer.Option(help="ε of the inserted norm, if you changed it.")] = 1e-5,
-    force: Annotated[bool, typer.Option(help="Overwrite the output.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the output if it exists.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fold a saved tempered model into the plain architecture's weights.

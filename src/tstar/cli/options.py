@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
+Size = Annotated[int | None, typer.Option(help="Resize images to SIZE×SIZE pixels.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataRoot = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data sets; $TSTAR_DATA, else ~/.cache/tstar."),
+    typer.Option(help="Folder of the data sets; by default $TSTAR_DATA, else ~/.cache/tstar."),
 ]
 Where = Annotated[
-    str | None, typer.Option(help="Runs for which this holds: 'model == \"vgg9\" and lr == 0.1'.")
+    str | None,
+    typer.Option(help="Only runs for which this holds, such as 'model == \"vgg9\" and lr == 0.1'."),
 ]
-OfStudy = Annotated[str | None, typer.Option("--study", help="Runs that this study asks for.")]
+OfStudy = Annotated[str | None, typer.Option("--study", help="Only runs that this study asks for.")]
 # Where a result goes is --output, -o on every command; these are its older names, still understood.
 OldOut = Annotated[Path | None, typer.Option("--out", hidden=True)]
 OldPlot = Annotated[Path | None, typer.Option("--plot", hidden=True)]

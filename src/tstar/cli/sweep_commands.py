@@ -33,7 +33,9 @@ def sweep(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Runs at once; one per GPU or core by default.")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster, for --engine ray.")
+    ] = None,
     device: Annotated[
         str, typer.Option(help="Device of the local engine: auto, cpu, cuda, …")
     ] = "auto",
@@ -46,7 +48,9 @@ def sweep(
     ] = None,
     log: Annotated[
         list[str] | None,
-        typer.Option(help="tensorboard:FOLDER, mlflow:FOLDER or wandb:PROJECT; may be repeated."),
+        typer.Option(
+            help="Log to tensorboard:FOLDER, mlflow:FOLDER or wandb:PROJECT; may be repeated."
+        ),
     ] = None,
     data_root: DataRoot = None,
     dry_run: Annotated[
@@ -58,11 +62,13 @@ def sweep(
     ] = None,
     part: Annotated[
         str | None,
-        typer.Option(help="I/N: every N-th run from the I-th on, into a store of its own."),
+        typer.Option(
+            help="I/N: do the I-th of N parts of the study, each into a store of its own."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do every run of a study that the store does not have yet; stop and resume at any time.
+    """Train every run of a study that the store does not have yet; stop and resume at any time.
 
     Example: tstar sweep studies/small/smoke.toml --store runs.db --workers 2
     """

@@ -26,14 +26,18 @@ def _training(
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(help="The paper's base, csg, cn or csgcn; chosen by evidence by default."),
+        typer.Option(
+            help="A formula of the paper: base, csg, cn or csgcn; chosen for you by default."
+        ),
     ] = None,
     coefficients: Annotated[
         Path | None, typer.Option(help="JSON file with coefficients of your own.")
     ] = None,
     optimizer: Annotated[
         str | None,
-        typer.Option(help="Optimizer: sgd, adamw, lion, … With --lr and --steps, T fits it."),
+        typer.Option(
+            help="Optimizer: sgd, adamw, lion, … With --lr and --steps, T is for your training."
+        ),
     ] = None,
     lr: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
     steps: Annotated[
@@ -42,7 +46,7 @@ def _training(
     momentum: Annotated[float | None, typer.Option(help="Momentum of SGD; 0.9 by default.")] = None,
     epochs: Annotated[
         float | None,
-        typer.Option(help="Epochs, in place of --steps; needs --samples, --batch-size."),
+        typer.Option(help="Epochs, in place of --steps; needs --samples and --batch-size."),
     ] = None,
     samples: Annotated[int | None, typer.Option(help="Number of training samples.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
@@ -100,9 +104,14 @@ def recommend(
     data: Annotated[
         str | None, typer.Option(help="Image folder, .npz file, or name of a data set.")
     ] = None,
-    classes: Annotated[int | None, typer.Option(help="K, where no data are given.")] = None,
+    classes: Annotated[
+        int | None, typer.Option(help="K, the number of classes, where no data are given.")
+    ] = None,
     features: Annotated[
-        int | None, typer.Option(help="M, for a network of adjustable width.")
+        int | None,
+        typer.Option(
+            help="M, the width of the output layer's input, for a network of adjustable width."
+        ),
     ] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
