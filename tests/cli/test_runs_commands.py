@@ -117,3 +117,21 @@ def test_a_study_that_the_store_does_not_know_is_an_error(run):
         with pytest.raises(TstarError, match="Unknown study 'stud'; did you mean 'study'"):
             run("runs", *words, "--study", "stud")
     assert not Path("x.csv").exists()
+
+
+def test_parts_that_tell_runs_apart_are_listed(run):
+    from tests.sweep.small import finish, with_own
+    from tstar.sweep.store import Store
+    from tstar.sweep.study import load_study
+
+    spec, *_ = load_study("study.toml").specs
+    with Store("runs.db", create=True) as store:
+        finish(store, spec)
+        assert "augment" not in run("runs", "ls").stdout
+        finish(store, with_own(spec, "./kit.py:noise"))
+    head, *lines = run("runs", "ls").stdout.splitlines()
+    assert "augment" in head
+    assert "loss" not in head
+    assert ["true" in lines[0], "./kit.py:noise" in lines[1]] == [True, True]
+    listed = run("runs", "ls", "--where", 'augment == "./kit.py:noise"').stdout
+    assert "1 runs: 1 done" in listed

@@ -116,6 +116,35 @@ def test_a_setting_that_varies_is_in_the_title_and_one_that_does_not_is_not(make
     assert len(records.environments("batch")) == 2
 
 
+@pytest.mark.parametrize(
+    ("versions", "titles"),
+    [
+        # One version of each part: the name says it all, also where conditions share another part.
+        (
+            (("augment", True, "a" * 16), ("augment", "./kit.py:noise", "b" * 16)),
+            {"easy · resnet10 · augment 1", "easy · resnet10 · augment ./kit.py:noise"},
+        ),
+        ((("loss", "./kit.py:loss", "a" * 16),), {"easy · resnet10"}),
+        (
+            (("loss", "./kit.py:loss", "a" * 16), ("loss", "./kit.py:loss", "b" * 16)),
+            {f"easy · resnet10 · source {letter * 16}" for letter in "ab"},
+        ),
+    ],
+)
+def test_parts_are_named_and_their_hashes_told_where_versions_differ(make_store, versions, titles):
+    from dataclasses import replace
+
+    def change(rows):
+        return [
+            (replace(spec, config=replace(spec.config, **{field: part}), source=source), result)
+            for spec, result in rows
+            for field, part, source in versions
+        ]
+
+    store = make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change)
+    assert {sweep.title for sweep in load(store).sweeps} == titles
+
+
 def test_a_diverged_run_counts_as_chance(make_store):
     records = load(make_store(diverged=(0, 1, 2), tasks=TASKS[:1], widths=(64,)))
     sweep = next(s for s in records.sweeps if s.facts["norm"] == "none")

@@ -1,6 +1,7 @@
 """Small studies of digits, done in this process."""
 
 import json
+from dataclasses import replace
 
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import run_sweep
@@ -11,6 +12,11 @@ from tstar.sweep.study import parse_study
 def finish(store, spec, accuracy=0.5, status="done"):
     assert store.claim(spec)
     assert store.finish(spec.key, status, {"val_accuracy": accuracy, "curves": {"a": [1.0]}})
+
+
+def with_own(spec, augment, source="0123456789abcdef"):
+    """The run with an augmentation of one's own."""
+    return replace(spec, config=replace(spec.config, augment=augment), source=source)
 
 
 def rows_of(path):

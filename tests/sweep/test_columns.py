@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.sweep.small import finish
+from tests.sweep.small import finish, with_own
 from tstar.errors import TstarError
 from tstar.sweep.columns import COLUMNS, METRICS, own_scores
 from tstar.sweep.store import Store
@@ -64,3 +64,17 @@ def test_the_values_of_a_metric_are_columns_also_where_an_older_store_has_them_i
         store.claim(specs[3])
         store.finish(specs[3].key, "done", {"test_metric": 0.75})
         assert store.get(specs[3].key)["test_metric"] == 0.75
+
+
+def test_an_augmentation_of_ones_own_is_there_by_its_name(path, specs):
+    """Older stores have 1 in its place, and the name in the spec."""
+    own = with_own(specs[1], "./kit.py:noise")
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        finish(store, own)
+        assert [row["augment"] for row in store.rows()] == [1, "./kit.py:noise"]
+        store._db.execute("UPDATE runs SET augment = 1")
+        assert [row["augment"] for row in store.rows()] == [1, "./kit.py:noise"]
+        for broken in ("null", "[]", "{}"):
+            store._db.execute("UPDATE runs SET spec = ?", (broken,))
+            assert [row["augment"] for row in store.rows()] == [1, 1]

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.sweep.small import finish
+from tests.sweep.small import finish, with_own
 from tstar.errors import TstarError
 from tstar.sweep.select import asked_by
 from tstar.sweep.store import Store
@@ -148,3 +148,29 @@ def test_a_study_chooses_from_a_store_and_from_its_exports(path, specs, tmp_path
     assert len(load_runs(file, where=f"temperature == {specs[1].temperature}", study="mine")) >= 1
     with pytest.raises(TstarError, match="did you mean 'mine'"):
         load_runs(file, study="main")
+
+
+@pytest.mark.parametrize("ending", ["db", "csv", "parquet"])
+def test_a_column_that_may_name_a_part_comes_through_exports_and_merges(
+    path, specs, tmp_path, ending
+):
+    pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    name = "./kit.py:noise"
+    file = path if ending == "db" else tmp_path / f"x.{ending}"
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        if ending != "db":
+            export(store, file)
+        assert load_runs(file)["augment"].dtype == "Int64"  # as ever
+        finish(store, with_own(specs[1], name))
+        finish(store, with_own(specs[2], False, None))
+        if ending != "db":
+            export(store, file)
+    assert [*load_runs(file)["augment"]] == ["1", name, "0"]
+    for where, count in ((f'augment == "{name}"', 1), ("augment == True", 1), ("augment == 0", 1)):
+        assert len(load_runs(file, where=where)) == count
+    merge([file], tmp_path / "into.db")
+    with Store(tmp_path / "into.db") as store:
+        assert [row["augment"] for row in store.rows()] == [1, name, 0]

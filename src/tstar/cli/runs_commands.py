@@ -29,9 +29,11 @@ StoreArgument = Annotated[Path, typer.Argument(help="The SQLite file of results.
 _SHOWN = {
     **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
     **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
+    **{"optimizer": "optimizer", "schedule": "schedule", "augment": "augment", "loss": "loss"},
     **{"val_accuracy": "val %", "test_accuracy": "test %", "val_metric": "val metric"},
     **{"test_metric": "test metric", "seconds": "time", "finished": "ended"},
 }
+_PARTS = ("optimizer", "schedule", "augment", "loss")  # shown where runs differ in them
 _TIMES = ("started", "heartbeat", "finished")
 
 
@@ -88,8 +90,10 @@ def list_runs(
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the table shows: the values of a metric only where a run has one."""
-    return [n for n in _SHOWN if n not in METRICS or any(row[n] is not None for row in rows)]
+    """What the table shows: a metric's values where a run has them, and parts that tell runs apart."""
+    hidden = [n for n in METRICS if all(row[n] is None for row in rows)]
+    hidden += [n for n in _PARTS if len({row[n] for row in rows}) < 2]
+    return [n for n in _SHOWN if n not in hidden]
 
 
 def _table(cells: Mapping[str, list[str]]) -> Table:
@@ -114,7 +118,8 @@ def _fitting(cells: dict[str, list[str]], console: Console) -> tuple[str, Table]
     if "finished" in rest:
         rest["finished"] = [text[5:16] for text in rest["finished"]]  # month to minute
     wide = console.options.update(width=10_000)
-    for name in ("finished", "seconds", "val_metric", "val_accuracy", "norm", "lr", "status"):
+    least = ("finished", "seconds", "val_metric", "val_accuracy", "norm", "lr", "status")
+    for name in (*least, *_PARTS):
         if console.measure(_table(rest), options=wide).maximum <= console.width:
             break
         rest.pop(name, None)
@@ -199,6 +204,8 @@ def _cell(name: str, value: object) -> str:
             return str(value)
     if name == "seconds" and isinstance(value, int | float):
         return duration(value)
+    if name == "augment" and not isinstance(value, str):
+        return "true" if value else "false"
     if name.endswith("accuracy") and isinstance(value, float):
         return f"{100 * value:.2f}"
     return f"{value:.4g}" if isinstance(value, float) else printable(value)

@@ -21,6 +21,7 @@ from tstar.errors import TstarError, unknown
 from tstar.evidence.regret import advised
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
 from tstar.sweep.columns import FINAL
+from tstar.sweep.spec import OWN
 from tstar.text import printable
 
 if TYPE_CHECKING:
@@ -297,23 +298,35 @@ def said(name: str, value: Any) -> str:
 
 
 def _settings(found: Sequence[Curve]) -> list[str]:
-    """For each condition, the facts in which conditions of its data set and model differ."""
+    """For each condition, the facts in which conditions of its data set and model differ.
+
+    Parts of your own are told by their names; the hash of their source is there where one part has several versions.
+    """
     names = [name for name in (*FACTS, "backbone") if name not in _SHOWN]
     values: dict[tuple[Any, Any], dict[str, set[Any]]] = {}
     for c in found:
         place = values.setdefault((c.facts.get("dataset"), c.facts.get("model")), {})
         for name in names:
             place.setdefault(name, set()).add(c.facts.get(name))
+    versions: dict[tuple[Any, ...], set[Any]] = {}
+    for c in found:
+        versions.setdefault(_parts(c), set()).add(c.facts.get("source"))
     result = []
     for c in found:
         place = values[(c.facts.get("dataset"), c.facts.get("model"))]
         varying = [
             said(name, c.facts.get(name))
             for name in names
-            if len(place[name]) > 1 and c.facts.get(name) is not None
+            if len(versions[_parts(c)] if name == "source" else place[name]) > 1
+            and c.facts.get(name) is not None
         ]
         result.append(", ".join(varying))
     return result
+
+
+def _parts(curve: Curve) -> tuple[Any, ...]:
+    """The names of what may be a part of your own."""
+    return tuple(curve.facts.get(name) for name in OWN)
 
 
 def _recommender(

@@ -43,6 +43,8 @@ ADDED: dict[str, object] = {
 }
 WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
 OPENED = (*WRITTEN, "options", "spec", "studies")  # every column that holds JSON
+# 0, 1, or the name of a part of your own: SQLite keeps text in a column of numbers as text.
+MIXED = ("augment",)
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
 
 
@@ -57,6 +59,8 @@ def fits(name: str, value: object) -> bool:
             return False
     if name == "scenario" and value not in SCENARIOS:
         return False
+    if name in MIXED and isinstance(value, str):
+        return True
     return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
 
 
@@ -67,11 +71,19 @@ def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
 
 
 def recovered(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What older stores kept elsewhere: the values of a metric stood in `extra` alone."""
-    if row["metric"] is None or row["extra"] is None or any(row[n] is not None for n in METRICS):
-        return {}
-    extra = json.loads(row["extra"])
-    return own_scores(extra) if isinstance(extra, dict) else {}
+    """What older stores kept elsewhere: a metric's values in `extra` alone, an augmentation's name in `spec`."""
+    found: dict[str, Any] = {}
+    if row["metric"] is not None and all(row[name] is None for name in METRICS):
+        found |= own_scores(_object(row["extra"]))
+    if row["source"] is not None:
+        asked = _object(row["spec"])
+        found |= {name: asked[name] for name in MIXED if isinstance(asked.get(name), str)}
+    return found
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    content = None if text is None else json.loads(text)
+    return content if isinstance(content, dict) else {}
 
 
 def opened(row: Mapping[str, Any]) -> dict[str, Any]:

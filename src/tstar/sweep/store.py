@@ -139,7 +139,7 @@ class Store:
         row = {name: value for name, value in described.items() if name in COLUMNS}
         row |= {"key": key, "status": "running", "attempts": 1, "spec": json.dumps(described)}
         row |= {"host": self.host, "pid": self.pid, "claim": self.claim_token}
-        row |= {"started": now, "heartbeat": now, "augment": bool(described["augment"])}
+        row |= {"started": now, "heartbeat": now}
         if study is not None:
             row["studies"] = json.dumps(dict([study]))
         with self._explained(), self._transaction():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, require
-from tstar.sweep.columns import COLUMNS, FINAL
+from tstar.sweep.columns import COLUMNS, FINAL, MIXED
 from tstar.sweep.select import asked_by, last_started, selector, studies_of
 from tstar.sweep.store import Store
 from tstar.text import DISARMED, disarmed
@@ -45,14 +45,17 @@ def load_runs(
     with Store(path) as store:
         mine = asked_by(study, store.asked())
         rows = [r for r in store.rows() if r["status"] != "running" and mine(r) and meets(r)]
-    return pandas.DataFrame(rows, columns=list(EXPORTED)).astype(_dtypes())
+    return _typed(pandas.DataFrame(rows, columns=list(EXPORTED)))
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, ``None`` where a cell is empty."""
+    """The rows of a table as a store has them, ``None`` where a cell is empty."""
     plain = table.astype(object).where(table.notna(), None)
     names = [str(name) for name in plain.columns]
-    return [dict(zip(names, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+    rows = [dict(zip(names, row, strict=True)) for row in plain.itertuples(index=False, name=None)]
+    for row in rows:
+        row.update({name: int(row[name]) for name in MIXED if row.get(name) in ("0", "1")})
+    return rows
 
 
 def _asked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[object, object]]:
@@ -67,8 +70,7 @@ def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
         kinds = _dtypes()
         # Numbers as text first: pandas before 3 reads them a last bit wrong.
         text = {name: "object" if kind == "float64" else kind for name, kind in kinds.items()}
-        table = pandas.read_csv(path, dtype=text)
-        table = table.astype({name: kinds[name] for name in table.columns if name in kinds})
+        table = _typed(pandas.read_csv(path, dtype=text | dict.fromkeys(MIXED, "object")))
     except FileNotFoundError:
         raise TstarError(f"The export {str(path)!r} does not exist.") from None
     except Exception as error:  # a parser of another library: a damaged file may raise anything
@@ -76,7 +78,7 @@ def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
             f"{str(path)!r} could not be read as an export of runs: {error}"
         ) from error
     for name in table.columns:
-        if name in COLUMNS and COLUMNS[name].startswith("TEXT"):
+        if name in COLUMNS and table[name].dtype == "string":
             table[name] = table[name].str.replace(DISARMED, "", regex=True)
     return table
 
@@ -114,6 +116,15 @@ def _write_csv(store: Store, path: Path, chosen: Callable[[Mapping[str, Any]], b
                 writer.writerow([disarmed(row[name]) for name in EXPORTED])
                 count += 1
     return count
+
+
+def _typed(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with a type for each column; of one that may name a part, text where it does."""
+    kinds = {name: kind for name, kind in _dtypes().items() if name in table.columns}
+    for name in kinds.keys() & set(MIXED):
+        if not table[name].dropna().astype(str).isin(("0", "1")).all():
+            kinds[name] = "string"
+    return table.astype(kinds)
 
 
 def _dtypes() -> dict[str, str]:
