@@ -35,7 +35,7 @@ def call(*arguments):
 def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
     done = call("report", runs, "-o", tmp_path / "out", "--formats", "svg", "--no-fits")
     assert done.exit_code == 0
-    assert "with BN at the advised T" in done.stdout
+    assert "with BN at the law's T" in done.stdout
     assert "not shown: T × M without BN" in done.stdout
     assert (tmp_path / "out" / "index.html").exists()
     assert (tmp_path / "out" / "figures" / "recommended.svg").exists()

@@ -1,9 +1,13 @@
 """The headline: its means against sums done by hand, and what its interval must do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from torch import nn
 
-from tstar import TstarError
+from tstar import TstarError, recommend
+from tstar.curves.resampling import Estimate
 from tstar.evidence.regret import advised
 from tstar.report.headline import headline
 from tstar.report.records import load
@@ -107,7 +111,38 @@ def test_without_t_1_nothing_is_said_about_a_gain(make_store):
     assert "Nothing can be said" in found.sentence
 
 
-def test_an_advised_t_outside_the_grid_is_told(make_store):
+def test_a_regret_is_said_as_a_distance_and_never_negative(records):
+    found = headline(records)
+
+    def said(value, low, high):
+        return replace(found, regret=Estimate(value, low, high))
+
+    below, above, both = said(0.42, 0.1, 0.61), said(-0.2, -0.31, -0.05), said(-0.01, -0.05, 0.03)
+    assert "was 0.42 points below that at the best T of the grid (95 % interval 0.10 to 0.61 below)" in below.sentence  # fmt: skip
+    assert "was 0.20 points above" in above.sentence
+    assert "(95 % interval 0.05 to 0.31 above)" in above.sentence
+    assert "was 0.01 points above" in both.sentence
+    assert both.span == "0.05 above to 0.03 below"
+    assert said(-0.004, -0.004, 0.0).side == "below"  # 0.00 of either
+    assert "In the one condition with BN" in replace(found, conditions=1).sentence
+
+
+def test_the_law_s_t_is_not_all_that_recommend_says(make_store):
+    """M = 16, K = 10, SGD at 0.3, 30 steps of 50: recommend advises three times the rate and the T of that."""
+    told = {"optimizer": "sgd", "lr": 0.3, "steps": 30, "batch_size": 50, "momentum": 0.9}
+    facts = {"num_features": 16, "num_classes": 10, **told}
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 10))
+    advice = recommend(model, scenario="scratch", **told)
+    assert advice.lr_factor == 3
+    assert float(advice) == pytest.approx(advised(facts | {"lr": 0.9}), rel=1e-6)
+    assert float(advice) > 1.5 * advised(facts)
+    found = headline(load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1)))
+    assert found.advice == "tstar's own, at each run's own learning rate"
+    assert "recommend may advise another rate" in found.method
+    assert "advised T" not in found.sentence
+
+
+def test_a_law_s_t_outside_the_grid_is_told(make_store):
     grid = (32.0, 64.0, 128.0)
     found = headline(load(make_store(tasks=TASKS[:1], widths=(64,), grid=grid, seeds=1)))
     assert found.extrapolated == 1

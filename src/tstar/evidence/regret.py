@@ -50,10 +50,11 @@ def advised(
     variant: str | None = None,
     coefficients: Coefficients | None = None,
 ) -> float | None:
-    """The T that ``tstar.temperature`` gives where it is told how one trains; ``None`` without M.
+    """The law's T at the run's own learning rate; ``None`` without M.
 
-    By default as ``tstar.recommend`` chooses: with a known optimizer, learning rate and number of steps no
-    hotter than this training can learn at, else the variant that the paper's evidence prefers.
+    By default that of tstar's law where optimizer, learning rate and number of steps are known, else of the variant
+    that the paper's evidence prefers. It is not all that ``tstar.recommend`` says, which may advise another rate,
+    with the T that belongs to it, or to leave the model.
     """
     M, K, csg = (_number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
     if M is None:

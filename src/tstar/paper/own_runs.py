@@ -35,7 +35,7 @@ ROWS = {
     "BN, T=1": "BN, T = 1",
     "base": "BN, Hasegawa & Sakai T*",
     **{name: f"BN, Hasegawa & Sakai T*_{name}" for name in ("csg", "cn", "csgcn")},
-    "advised": "BN, advised T",
+    "advised": "BN, the law's T",
 }
 _RESTARTS = 2  # of every fit in a table; ``tstar fit`` has five
 _CORE = ("T=1", "BN, T=1", "advised")

@@ -1,4 +1,4 @@
-"""The numbers of a report's first lines: what the advised T gained over each baseline, and what it left."""
+"""The numbers of a report's first lines: what the law's T gained over each baseline, and what it lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASELINES = {"plain": "the plain model", "bn_one": "BN at T = 1"}
 
 @dataclass(frozen=True)
 class Gain:
-    """Accuracy at the advised T with BN minus a baseline's, in points, over the conditions that have both.
+    """Accuracy at the law's T with BN minus a baseline's, in points, over the conditions that have both.
 
     ``better`` counts the conditions where it is above zero.
     """
@@ -31,10 +31,8 @@ class Gain:
 
     def sentence(self, metric: str) -> str:
         verb = "raised" if self.gain.value >= 0 else "lowered"
-        one = self.conditions == 1
-        where = "the one condition" if one else f"the {self.conditions} conditions"
         return (
-            f"In {where} that ran both, training with BN at the advised T in place of "
+            f"In {_where(self.conditions)} that ran both, training with BN at the law's T in place of "
             f"{BASELINES[self.baseline]} {verb} {metric} accuracy by {abs(self.gain.value):.2f} points "
             f"(95 % interval {self.gain.low:+.2f} to {self.gain.high:+.2f}) and did better in {self.better} of "
             f"{self.conditions}."
@@ -43,13 +41,13 @@ class Gain:
 
 @dataclass(frozen=True)
 class Headline:
-    """The advised T with BN against the baselines, and against the best T of the grid.
+    """The law's T with BN against the baselines, and against the best T of the grid.
 
     Attributes:
         gains: over plain and over BN, T = 1; those that were run.
-        regret: accuracy at the best T − accuracy at the advised T, over all ``conditions``.
-        extrapolated: conditions whose advised T lies outside the grid.
-        advice: in words, what advised T.
+        regret: accuracy at the best T − accuracy at the law's T, over all ``conditions``.
+        extrapolated: conditions where the law's T lies outside the grid.
+        advice: in words, which law.
     """
 
     gains: tuple[Gain, ...]
@@ -69,16 +67,15 @@ class Headline:
         """One population in each."""
         missing = [words for name, words in BASELINES.items() if name not in self._baselines]
         lost = (
-            f"In all {self.conditions} conditions with BN and a grid of temperatures the advised T lost "
-            f"{self.regret.value:.2f} points (95 % interval {self.regret.low:.2f} to {self.regret.high:.2f}) "
-            "against the best T of the grid."
+            f"In {_where(self.conditions, every=True)} with BN and a grid of temperatures accuracy at the law's T "
+            f"was {self.distance} points {self.side} that at the best T of the grid (95 % interval {self.span})."
         )
         none = (
             f"Nothing can be said about the gain over {' and '.join(missing)}: not run in the same conditions and "
             "with the same seeds."
         )
         edge = (
-            f"In {self.extrapolated} of them the advised T lies outside the grid, where accuracy is taken as "
+            f"In {self.extrapolated} of them the law's T lies outside the grid, where accuracy is taken as "
             "constant: run temperatures around it."
         )
         return (
@@ -87,6 +84,24 @@ class Headline:
             *([none] if missing else []),
             *([edge] if self.extrapolated else []),
         )
+
+    @property
+    def distance(self) -> str:
+        """How far the law's T is from the best T of the grid, in points; :attr:`side` says in which direction."""
+        return f"{abs(self.regret.value):.2f}"
+
+    @property
+    def side(self) -> str:
+        return _side(self.regret.value)
+
+    @property
+    def span(self) -> str:
+        """The interval of the distance: "0.10 to 0.42 below", "0.05 above to 0.03 below"."""
+        low, high = sorted((self.regret.low, self.regret.high), key=abs)
+        if _side(low) == _side(high):
+            return f"{abs(low):.2f} to {abs(high):.2f} {_side(high)}"
+        low, high = self.regret.low, self.regret.high
+        return f"{abs(low):.2f} above to {high:.2f} below"
 
     @property
     def sentence(self) -> str:
@@ -101,15 +116,26 @@ class Headline:
         """How the numbers were made."""
         few = " With so few conditions the intervals mean little." if self.few else ""
         return (
-            f"Advised: {self.advice}. A condition is everything but T, norm, backbone, method and seed; each has one "
-            "vote, over the seeds that both sides have, and a diverged run counts as chance. Between the temperatures "
+            f"The law: {self.advice}. tstar.recommend may advise another rate, with the T that belongs to it, or to leave "
+            "the model, which is not judged here. A condition is everything but T, norm, backbone, method and seed; each has one vote, over the seeds that both sides have, and a diverged run counts as chance. Between the temperatures "
             "of the grid accuracy is linear in ln T. Intervals are 95 % percentiles of a bootstrap over data sets, "
             f"their conditions and their seeds.{few}"
         )
 
 
+def _where(count: int, *, every: bool = False) -> str:
+    if count == 1:
+        return "the one condition"
+    return f"{'all' if every else 'the'} {count} conditions"
+
+
+def _side(regret: float) -> str:
+    """Of the best T on which side: one that validation accuracy chose can be beaten on the test set."""
+    return "above" if round(regret, 2) < 0 else "below"
+
+
 def headline(records: Records) -> Headline:
-    """From all conditions with BN, three temperatures and an advised T."""
+    """From all conditions with BN, three temperatures and a law's T."""
     sweeps = [s for s in records.with_norm("batch", 3) if s.recommended is not None]
     if not sweeps:
         raise TstarError(

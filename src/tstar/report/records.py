@@ -40,7 +40,7 @@ class Sweep:
         curve: its facts, temperatures and accuracies, as :mod:`tstar.curves` groups them.
         condition: the condition that it belongs to, with its baselines.
         metric: the accuracy that is reported.
-        recommended: the advised T, or ``None`` where the facts do not allow one.
+        recommended: the law's T, or ``None`` where the facts do not allow one.
         setting: what tells it from other conditions of the same data set, model and M; often empty.
     """
 
@@ -64,6 +64,15 @@ class Sweep:
         found = self.index_of(self.curve.matched().best)
         assert found is not None
         return found
+
+    @property
+    def ranking(self) -> tuple[int, ...]:
+        """The indices of the temperatures by the accuracy that the oracle chooses by, its own T first."""
+        curve, best = self.curve.matched(), self.best
+        means = curve.means(curve.chosen_on)
+        order = sorted(range(len(means)), key=lambda i: (-means[i], i))
+        found = [self.index_of(float(curve.temperatures[i])) for i in order]
+        return (best, *(i for i in found if i is not None and i != best))
 
     @property
     def title(self) -> str:
@@ -123,7 +132,7 @@ class Records:
         name, checksum: the file's name, and the SHA-256 of its bytes.
         frame: one row per run that is no longer under way, plain types, ``None`` or NaN for missing.
         metric: the accuracy that is reported; ``chosen_on``: the one that chose the best T.
-        formula: in words, what advises T. options: the command-line options that say the same.
+        formula: in words, which law gives the T that is judged. options: the command-line options that say the same.
         sweeps: the grids of fixed temperatures. conditions: all of them, with their methods.
     """
 
@@ -191,7 +200,7 @@ def load(
 
     Args:
         metric: the accuracy to report, ``"test"`` as in the paper, or ``"val"``.
-        variant: of the paper, to be judged in place of what tstar advises for each training.
+        variant: of the paper, to be judged in place of tstar's law.
         coefficients: a set of your own in place of the paper's.
         where: a condition that the runs must meet, such as ``'lr == 0.1'``.
         study: the file of a study, whose runs alone are taken.
@@ -293,7 +302,7 @@ _SAID = {
 
 
 def said(name: str, value: Any) -> str:
-    """A fact in words: «16 px», «lr 0.1»."""
+    """A fact in words: "16 px", "lr 0.1"."""
     return _SAID.get(name, f"{name.replace('_', ' ')} {{}}").format(text(value))
 
 
@@ -339,7 +348,7 @@ def _recommender(
     if variant is not None:
         get(variant)  # an unknown name is refused here, not later
         return lambda facts: advised(facts, variant=variant), f"the paper's variant {variant!r}"
-    return advised, "what tstar advises for each training"
+    return advised, "tstar's own, at each run's own learning rate"
 
 
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:

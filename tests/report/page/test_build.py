@@ -2,10 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from tests.report.planted import planted, write
+from tstar.curves.resampling import Estimate
+from tstar.report.headline import headline
+from tstar.report.page.build import _headline
 from tstar.report.records import load
 from tstar.report.write import write_report
 
@@ -66,3 +70,10 @@ def test_the_page_is_the_same_every_time(nasty_page, tmp_path):
     store = nasty_page.page.parent.parent / "runs.db"
     again = write_report(store, tmp_path / "again", formats=(), fits=False, title=NASTY)
     assert again.page.read_bytes() == nasty_page.page.read_bytes()
+
+
+def test_the_tile_of_the_regret_has_a_distance_and_a_side(records):
+    found = replace(headline(records), regret=Estimate(-0.012, -0.05, 0.03))
+    tile = _headline(found).rpartition('<div class="card">')[2]
+    assert tile.startswith("<strong>0.01</strong><span>points above the best T of the grid")
+    assert "95 %: 0.05 above to 0.03 below" in tile

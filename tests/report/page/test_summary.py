@@ -3,6 +3,7 @@
 import pandas as pd
 
 from tstar.report.page.summary import datasets_table, facts, origin, values
+from tstar.report.records import load
 
 
 def test_values_are_listed_in_order_until_they_are_too_many():
@@ -14,9 +15,16 @@ def test_values_are_listed_in_order_until_they_are_too_many():
 def test_the_facts_are_those_of_the_store(records):
     said = dict(facts(records))
     runs = len(records.frame)
-    assert said["runs"] == f"{runs:,} ({runs:,} done)"
+    assert said["runs"] == f"{runs:,}, all done"
+    assert said["runs"].count(f"{runs:,}") == 1
     assert said["seeds"] == "0, 1, 2"
     assert said["training time"] == f"{1.5 * runs / 60:.1f} minutes"
+
+
+def test_runs_that_ended_in_several_ways_are_counted(make_store):
+    store = make_store(tasks=(("a", 2.0, 10),), widths=(64,), seeds=1, diverged=(0, 1))
+    runs = load(store)
+    assert dict(facts(runs))["runs"] == "14 (2 diverged, 12 done)"
 
 
 def test_one_row_per_data_set(records):

@@ -20,10 +20,10 @@ def test_the_advice_is_compared_on_the_same_conditions_and_seeds(make_store):
     assert "the same 1 conditions (of 3 with BN, those that ran plain too)" in table.note
     sweep = next(s for s in records.with_norm("batch") if s.facts["dataset"] == "easy")
     assert rows["plain"][1].value == pytest.approx(100 * sweep.condition.plain())
-    assert rows["BN, advised T"][1].value == pytest.approx(100 * sweep.at(sweep.recommended))
+    assert rows["BN, the law's T"][1].value == pytest.approx(100 * sweep.at(sweep.recommended))
     assert rows["BN, T = 1"][1].value == pytest.approx(100 * sweep.mean(0))
-    gain = rows["BN, advised T"][1].value - rows["plain"][1].value
-    assert rows["BN, advised T"][2].value == pytest.approx(gain)
+    gain = rows["BN, the law's T"][1].value - rows["plain"][1].value
+    assert rows["BN, the law's T"][2].value == pytest.approx(gain)
     assert len([name for name in rows if "Hasegawa & Sakai" in name]) == 4
 
 

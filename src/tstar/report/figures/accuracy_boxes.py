@@ -83,7 +83,7 @@ def draw_accuracy_boxes(data: AccuracyBoxes) -> Figure:
         [
             {"color": BLUE, "marker": "x", "label": "mean, interpolated"},
             {"color": INK, "marker": "^", "ls": "", "label": "median"},
-            {"color": VERMILION, "ls": "--", "label": "the advised T"},
+            {"color": VERMILION, "ls": "--", "label": "the law's T"},
         ],
     )
     return figure

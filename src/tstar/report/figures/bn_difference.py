@@ -38,7 +38,7 @@ class BNDifference(NamedTuple):
 def bn_difference_data(records: Records) -> BNDifference:
     """One panel per data set, model and setting that was swept without and with BN.
 
-    «At the best T» takes the best T without BN and the best T with BN, each on its own.
+    "At the best T" takes the best T without BN and the best T with BN, each on its own.
     """
     pairs = records.pairs()
     if not pairs:

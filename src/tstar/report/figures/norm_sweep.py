@@ -97,7 +97,7 @@ def draw_norm_sweep(data: NormSweep) -> Figure:
         [
             {"color": BLUE, "marker": "o", "ms": 4, "label": "with BN"},
             {"color": ORANGE, "ls": "--", "marker": "s", "ms": 4, "label": "without BN"},
-            {"color": VERMILION, "ls": ":", "label": "the advised T"},
+            {"color": VERMILION, "ls": ":", "label": "the law's T"},
         ],
     )
     return figure

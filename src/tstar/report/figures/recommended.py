@@ -1,4 +1,4 @@
-"""The advised T against the best T, one point per condition, with the accuracy that it costs."""
+"""The law's T against the best T, one point per condition, with the accuracy that it costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST = 3  # temperatures of a curve, as for a fit
 class Point(NamedTuple):
     """One condition.
 
-    ``regret`` is accuracy at the best grid T − interpolated accuracy at the advised T, in points.
+    ``regret`` is accuracy at the best grid T − interpolated accuracy at the law's T, in points.
     ``low`` to ``high`` are the temperatures around the best one that are within one standard error of it.
     """
 
@@ -139,7 +139,7 @@ def draw_recommended(data: Recommended) -> Figure:
         which.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
-    axes.set_xlabel("the advised T")
+    axes.set_xlabel("the law's T")
     axes.set_ylabel(f"best T of the grid (by {data.chosen_on} accuracy)")
     axes.grid()
     axes.set_axisbelow(True)

@@ -110,9 +110,9 @@ def _headline(found: Headline | None) -> str:
         )
     cards.append(
         _card(
-            f"{found.regret.value:.2f}",
-            f"points below the best T of the grid, in {found.conditions} conditions",
-            f"95 %: {found.regret.low:.2f} to {found.regret.high:.2f}",
+            found.distance,
+            f"points {found.side} the best T of the grid, in {found.conditions} conditions",
+            f"95 %: {found.span}",
         )
     )
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences)

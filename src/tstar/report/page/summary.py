@@ -55,6 +55,8 @@ def _statuses(frame: pd.DataFrame) -> str:
     if "status" not in frame.columns:
         return f"{len(frame):,}"
     counts = Counter(frame["status"])
+    if len(counts) == 1:
+        return f"{len(frame):,}, all {next(iter(counts))}"
     return f"{len(frame):,} (" + ", ".join(f"{n:,} {name}" for name, n in counts.items()) + ")"
 
 
@@ -108,7 +110,7 @@ def origin(records: Records, command: str) -> list[tuple[str, str]]:
         ("command", command),
         ("store", f"{records.name}, SHA-256 {records.checksum}"),
         ("report made with", _made_with()),
-        ("recommended T", records.formula),
+        ("the law", records.formula),
         (
             "accuracy",
             f"{records.metric}; the best T of a grid was chosen by {records.chosen_on} accuracy",

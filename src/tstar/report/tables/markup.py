@@ -32,7 +32,7 @@ _PRINTED = {
         f"BN, Hasegawa & Sakai T*_{v}": rf"BN, Hasegawa \& Sakai $\hat{{T}}^{{*}}_{{{v}}}$"
         for v in ("csg", "cn", "csgcn")
     },
-    "BN, advised T": "BN, advised $T$",
+    "BN, the law's T": "BN, the law's $T$",
 }
 
 

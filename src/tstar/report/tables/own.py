@@ -1,4 +1,4 @@
-"""Tables of ours: every condition with its best and its recommended T, and every method."""
+"""Tables of ours: every condition with its best T and the law's, and every method."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tstar.report.tables.cells import (
 
 
 def advice_table(records: Records) -> Table:
-    """The advised T beside the baselines, the paper's variants and the best T, on the same conditions and seeds."""
+    """The law's T beside the baselines, the paper's variants and the best T, on the same conditions and seeds."""
     judged = [s for s in records.with_norm("batch", 3) if s.recommended is not None]
     both = [s for s in judged if s.condition.plain_by_seed(s.metric).keys() & set(s.curve.seeds)]
     sweeps = both or judged
@@ -63,7 +63,7 @@ def advice_table(records: Records) -> Table:
     over = "plain" if both else "BN, T = 1"
     return Table(
         "advice",
-        "The advised T beside its rivals",
+        "The law's T beside its rivals",
         (
             "",
             "accuracy [%]",
@@ -76,7 +76,7 @@ def advice_table(records: Records) -> Table:
         (Block(shown),),
         f"{records.metric.capitalize()} accuracy; differences in points. Every row is the mean over the same "
         f"{len(sweeps)} conditions ({_where(len(sweeps), len(judged), bool(both))}), one vote each, and the same seeds. "
-        f"Advised: {records.formula}. Best T: of the grid, by {_CHOSEN[records.chosen_on]} accuracy. Between the "
+        f"The law: {records.formula}. Best T: of the grid, by {_CHOSEN[records.chosen_on]} accuracy. Between the "
         "temperatures of the grid accuracy is linear in ln T, and constant outside it. Intervals: bootstrap over data "
         "sets, conditions and seeds.",
         command=records.command("report"),
@@ -104,7 +104,7 @@ def _rivals(sweep: Sweep, *, plain: bool) -> dict[str, Array]:
         found["BN, T = 1"] = curve.by_seed(1.0, metric)
     elif not plain:
         found["BN, T = 1"] = curve.at_by_seed(1.0, metric)
-    found["BN, advised T"] = curve.at_by_seed(sweep.recommended, metric)
+    found["BN, the law's T"] = curve.at_by_seed(sweep.recommended, metric)
     if sweep.facts.get("num_classes") is not None:
         for variant in ("base", "csg", "cn", "csgcn"):
             T = RULES[f"ours-{variant}"](sweep.facts)
@@ -123,10 +123,10 @@ def conditions_table(records: Records) -> Table:
         raise TstarError("No grid of fixed temperatures was run.")
     return Table(
         "conditions",
-        "Every condition: best T and advised T",
+        "Every condition: the best T and the law's",
         (
             *("data set", "model", "setting", "BN", "M", "K", "csg", "runs", "diverged", "best T"),
-            *("accuracy there", "± s.d.", "advised T", "accuracy there", "regret", "at T = 1"),
+            *("accuracy there", "± s.d.", "law's T", "accuracy there", "regret", "at T = 1"),
         ),
         (Block(tuple(_condition(sweep) for sweep in records.sweeps)),),
         f"{records.metric.capitalize()} accuracy [%], mean over seeds. The best T of the grid was chosen by "
@@ -136,7 +136,7 @@ def conditions_table(records: Records) -> Table:
             if records.chosen_on != records.metric
             else ", the same that is shown, so it is somewhat flattered by the choice."
         )
-        + " The advised T presupposes BN and is shown with it only; accuracy there is interpolated in ln T, and * marks a T "
+        + " The law's T presupposes BN and is shown with it only; accuracy there is interpolated in ln T, and * marks a T "
         "outside the grid, where it is taken as constant. Diverged runs count as chance.",
         labels=4,
         command=records.command("report"),
