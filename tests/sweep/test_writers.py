@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tstar.errors import TstarError
-from tstar.sweep.writers import writer
+from tstar.sweep.writers import parameters, writer
 
 ROW = {
     "key": "abc",
@@ -28,8 +28,17 @@ def test_tensorboard(tmp_path):
     writer("tensorboard", str(tmp_path))(ROW)
     log = EventAccumulator(str(tmp_path / "abc"))
     log.Reload()
-    assert [(e.step, e.value) for e in log.Scalars("val_accuracy")][:2] == [(1, 0.25), (2, 0.5)]
-    assert log.Scalars("test_accuracy")[-1].value == 0.75
+    found = {
+        tag: [(event.step, event.value) for event in log.Scalars(tag)]
+        for tag in log.Tags()["scalars"]
+    }
+    assert found == {
+        "val_accuracy": [(1, 0.25), (2, 0.5)],
+        "train_loss": [(1, 2.0), (2, 1.0)],
+        "final/val_accuracy": [(0, 0.5)],
+        "final/test_accuracy": [(0, 0.75)],
+        "final/test_metric": [(0, 0.375)],
+    }
 
 
 @pytest.mark.slow  # MLflow builds its database step by step
@@ -74,6 +83,14 @@ def test_wandb_is_told_curves_parameters_and_scores(monkeypatch):
     assert told["config"] == {"model": "mlp", "lr": 0.1, "augment": True, "status": "done"}
     assert told["logs"][1] == (2, {"val_accuracy": 0.5, "train_loss": 1.0})
     assert told["summary"] == {"test_accuracy": 0.75, "val_accuracy": 0.5, "test_metric": 0.375}
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs"), [(None, {"epochs": 200}), (30, {"steps": 30})], ids=["epochs", "steps"]
+)
+def test_the_epochs_of_a_run_that_counts_steps_are_not_told(steps, epochs):
+    row = {**ROW, "spec": {"lr": 0.1, "epochs": 200, "steps": steps}}
+    assert parameters(row) == {"lr": 0.1, "status": "done", **epochs}
 
 
 @pytest.mark.parametrize(

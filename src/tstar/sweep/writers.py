@@ -29,14 +29,16 @@ def writer(kind: str, where: str) -> Callable[[Row], None]:
 
 
 def tensorboard(folder: str | Path) -> Callable[[Row], None]:
-    """One log per run, with its curves, its hyperparameters and its scores."""
+    """One log per run, with its curves, its hyperparameters and, under ``final/``, its scores."""
     make: Any = require("torch.utils.tensorboard", "log").SummaryWriter
 
     def write(row: Row) -> None:
         with make(str(Path(folder) / row["key"])) as log:
             for name, epoch, value in points(row):
                 log.add_scalar(name, value, epoch)
-            log.add_hparams(parameters(row), scores(row), run_name=".")
+            # Under names of their own: as points of the curves they would stand at step 0.
+            final = {f"final/{name}": value for name, value in scores(row).items()}
+            log.add_hparams(parameters(row), final, run_name=".")
 
     return write
 
@@ -96,10 +98,12 @@ def points(row: Row) -> Iterator[tuple[str, int, float]]:
 
 
 def parameters(row: Row) -> dict[str, Any]:
-    """What the run was asked for, and how it ended."""
+    """What the run was asked for, and how it ended; a number of steps overrides the epochs."""
     asked = {
         n: v for n, v in (row["spec"] or {}).items() if isinstance(v, bool | int | float | str)
     }
+    if "steps" in asked:
+        asked.pop("epochs", None)
     return asked | {"status": row["status"]}
 
 
