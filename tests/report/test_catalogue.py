@@ -74,3 +74,10 @@ def test_a_figure_that_the_runs_do_not_allow_says_so(make_store, name):
 def test_unknown_figures_are_named():
     with pytest.raises(TstarError, match="did you mean 'heatmaps'"):
         get_figure("heatmap")
+
+
+def test_captions_use_the_words_of_the_page():
+    for plot in FIGURES.values():
+        text = plot.title + plot.reading
+        assert not {"«", "»"} & set(text)
+        assert "advised" not in text  # that is what recommend says, and more than a T

@@ -71,10 +71,10 @@ class Plot:
 _FIGURES = (
     Plot(
         "recommended",
-        "Recommended T against best T",
-        "Each point is one condition. On the diagonal the advice hits the best temperature of the grid; the "
+        "The law's T against the best T",
+        "Each point is one condition. On the diagonal the law hits the best temperature of the grid; the "
         "gray band is a factor of two either way. The thin line spans temperatures that are within one "
-        "standard error of the best. Color and size are the regret: what the advised T loses against the "
+        "standard error of the best. Color and size are the regret: what the law's T loses against the "
         "best one. A point far off the diagonal with a small regret lies on a flat optimum.",
         recommended.recommended_data,
         recommended.draw_recommended,
@@ -84,7 +84,7 @@ _FIGURES = (
         "Accuracy against T",
         "One panel per condition. Bars are seeds (thick: quartiles; thin: whiskers; triangles mark the median), crosses "
         "are means, and the line is the interpolation between them, linear in ln T. The "
-        "dashed line is the advised T.",
+        "dashed line is the law's T.",
         accuracy_boxes.accuracy_boxes_data,
         accuracy_boxes.draw_accuracy_boxes,
         per_part=12,
@@ -93,7 +93,8 @@ _FIGURES = (
         "heatmaps",
         "T × M without BN",
         "Rows are feature counts M, columns are temperatures, numbers are median accuracies over seeds. In "
-        "each row the best T is framed solid and the second best dashed: follow the frames upwards to see "
+        "each row the best T is framed solid and the second best dashed, by validation accuracy (test accuracy where none "
+        "was held out), so that a framed number need not be the highest: follow the frames upwards to see "
         "whether the best T grows with M. All values below the lowest tenth share the darkest color.",
         partial(heatmaps.heatmaps_data, norm="none"),
         heatmaps.draw_heatmaps,
@@ -120,8 +121,8 @@ _FIGURES = (
     Plot(
         "difficulty",
         "T × M over tasks of different csg",
-        "As the heatmaps, for one model, tasks in the order of their difficulty csg (in brackets), each without "
-        "and with BN; colors are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
+        "As the heatmaps, for one model, one row per task in the order of their difficulty csg (in brackets), without BN "
+        "on the left and with BN on the right, a gap where one was not run; colors are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
         difficulty.difficulty_data,
         heatmaps.draw_heatmaps,
         per_part=12,
@@ -130,7 +131,7 @@ _FIGURES = (
         "norm-sweep",
         "T with and without BN",
         "One panel per condition: mean accuracy and its standard error over seeds at each T, with BN (solid) and "
-        "without (dashed); the dotted line is the advised T, which presupposes BN.",
+        "without (dashed); the dotted line is the law's T, which presupposes BN.",
         norm_sweep.norm_sweep_data,
         norm_sweep.draw_norm_sweep,
         per_part=12,
@@ -140,7 +141,7 @@ _FIGURES = (
         "What the runs say about α and β",
         "Points lost when T = α·sqrt(M) + β is used with these coefficients; the axis of β is replaced by T at the middle width. "
         "Inside the black line less than 0.1 points are lost: where that valley is long, the runs say which T is good but not how it "
-        "grows with M. «Not told apart»: it runs to the bound of the search, and a fit gives no interval.",
+        "grows with M. Where it says not told apart, the valley runs to the bound of the search, and a fit gives no interval.",
         valley.valley_data,
         valley.draw_valley,
         per_part=12,
@@ -150,7 +151,8 @@ _FIGURES = (
         "Every closed-form rule on one axis",
         "T against M for every rule that needs no training, both axes logarithmic. A cosine scale s counts as "
         "T = r·sqrt(M)/s with r = 1/sqrt(3), the row norm at default initialization; µP's base width is 64. "
-        "Circles are the best T seen in the runs.",
+        "Circles are the best T of the runs, by validation accuracy as in the heatmaps. tstar's own law needs a training "
+        "besides M and K: it has a line where all runs of a panel share one that it knows.",
         closed_forms.closed_forms_data,
         closed_forms.draw_closed_forms,
         needs_runs=False,

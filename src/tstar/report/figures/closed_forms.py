@@ -1,14 +1,16 @@
-"""Every closed-form rule for T on one axis, against M; the best T that was seen, where there are runs."""
+"""Every closed-form rule for T on one axis, against M; the best T that was seen and the law, where there are runs."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tstar.evidence.regret import advised
 from tstar.formula.rules import names, on_one_axis
-from tstar.report.records import Records, number
+from tstar.formula.training import family
+from tstar.report.records import Records, Sweep, number
 from tstar.report.style import (
     BLUE,
     GREEN,
@@ -38,7 +40,10 @@ _LOOKS: dict[str, tuple[str, Any]] = {
     "ours-csg": (VERMILION, "-"),
     "ours-cn": (VERMILION, "--"),
     "ours-csgcn": (BLUE, "-"),
+    "law": (INK, "-"),
 }
+# What the law knows of a training besides M and K.
+_TRAINING = ("optimizer", "lr", "steps", "momentum", "batch_size", "scenario")
 
 
 class RuleLine(NamedTuple):
@@ -50,7 +55,7 @@ class RuleLine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The best T of a grid with BN, at one M."""
+    """The best T of a grid with BN, by validation accuracy, at one M."""
 
     num_features: int
     temperature: float
@@ -79,8 +84,8 @@ def closed_forms_data(
     sweeps = () if records is None else records.with_norm("batch", 3)
     if not sweeps:
         known = [f"K = {num_classes}" if num_classes else "", f"csg = {csg:g}" if csg else ""]
-        return ClosedForms((_panel(", ".join(filter(None, known)), num_classes, csg, widths, ()),))
-    tasks: dict[tuple[str, float | None, float | None], list[Seen]] = {}
+        return ClosedForms((_panel(", ".join(filter(None, known)), num_classes, csg, widths),))
+    tasks: dict[tuple[str, float | None, float | None], list[Sweep]] = {}
     for sweep in sweeps:
         facts = sweep.facts
         task = (
@@ -88,8 +93,7 @@ def closed_forms_data(
             number(facts.get("num_classes")),
             number(facts.get("csg")),
         )
-        best = Seen(int(facts["num_features"]), sweep.temperatures[sweep.best])
-        tasks.setdefault(task, []).append(best)
+        tasks.setdefault(task, []).append(sweep)
     return ClosedForms(
         tuple(
             _panel(
@@ -98,9 +102,9 @@ def closed_forms_data(
                 None if classes is None else int(classes),
                 difficulty,
                 widths,
-                tuple(seen),
+                found,
             )
-            for (name, classes, difficulty), seen in tasks.items()
+            for (name, classes, difficulty), found in tasks.items()
         )
     )
 
@@ -110,7 +114,7 @@ def _panel(
     num_classes: int | None,
     csg: float | None,
     widths: Sequence[int],
-    seen: tuple[Seen, ...],
+    sweeps: Sequence[Sweep] = (),
 ) -> RulesPanel:
     columns = [on_one_axis(M, num_classes, csg or None, base_features=BASE) for M in widths]
     lines = tuple(
@@ -121,7 +125,22 @@ def _panel(
         )
         for i, name in enumerate(names())
     )
-    return RulesPanel(title, num_classes, csg, tuple(widths), lines, seen)
+    seen = [Seen(int(s.facts["num_features"]), s.temperatures[s.best]) for s in sweeps]
+    return RulesPanel(
+        title, num_classes, csg, tuple(widths), (*lines, *_law(sweeps, widths)), tuple(seen)
+    )
+
+
+def _law(sweeps: Sequence[Sweep], widths: Sequence[int]) -> Iterator[RuleLine]:
+    """tstar's own law, where all runs share one training that it knows: its T depends on the training."""
+    if len({tuple(s.facts.get(name) for name in _TRAINING) for s in sweeps}) != 1:
+        return
+    facts = sweeps[0].facts
+    known = number(facts.get("lr")) is not None and number(facts.get("steps")) is not None
+    if known and family(str(facts.get("optimizer"))) in ("sgd", "adam"):
+        T = [advised({**facts, "num_features": M}) for M in widths]
+        found = tuple(math.nan if value is None else value for value in T)
+        yield RuleLine("law", "tstar's law, for this training", found)
 
 
 @styled
@@ -140,7 +159,7 @@ def draw_closed_forms(data: ClosedForms) -> Figure:
                 line.temperatures,
                 color=color,
                 ls=style,
-                lw=2.0 if line.name.startswith("ours") else 1.3,
+                lw={"law": 2.8}.get(line.name, 2.0 if line.name.startswith("ours") else 1.3),
                 label=line.label,
             )
         if panel.seen:

@@ -21,9 +21,9 @@ CELL = (0.34, 0.28)  # inches: small, so that a phone shows the numbers at a siz
 class Heatmap(NamedTuple):
     """``accuracy[m, t]`` is the median over seeds, NaN where nothing was run.
 
-    ``best[m]`` and ``second[m]`` are the columns of the highest and second highest accuracy of a
-    row; on a tie the lower T comes first. ``second[m]`` is −1 with a single temperature. Panels of one ``scale``
-    share their colors.
+    ``best[m]`` and ``second[m]`` are the columns of the best and second best T of a row by validation accuracy, as
+    everywhere in a report (test accuracy where none was held out); on a tie the lower T comes first. ``second[m]`` is
+    −1 with a single temperature. Panels of one ``scale`` share their colors.
     """
 
     title: str
@@ -35,10 +35,16 @@ class Heatmap(NamedTuple):
     scale: str = ""
 
 
+EMPTY = Heatmap("", (), (), np.empty((0, 0)), (), ())  # a place in a row where nothing was run
+
+
 class Heatmaps(NamedTuple):
+    """``columns``: panels in a row that belong together; 0: as many as fit."""
+
     panels: tuple[Heatmap, ...]
     norm: str
     metric: str
+    columns: int = 0
 
 
 def heatmaps_data(records: Records, norm: str) -> Heatmaps:
@@ -59,7 +65,7 @@ def heatmap(environment: Environment) -> Heatmap:
     for row, sweep in enumerate(sweeps):
         for i, T in enumerate(sweep.temperatures):
             grid[row, temperatures.index(T)] = float(np.median(sweep.seen(i)))
-    ranked = [_ranking(row) for row in grid]
+    ranked = [[temperatures.index(s.temperatures[i]) for i in s.ranking] for s in sweeps]
     return Heatmap(
         environment.title,
         temperatures,
@@ -70,32 +76,36 @@ def heatmap(environment: Environment) -> Heatmap:
     )
 
 
-def _ranking(row: NDArray[np.float64]) -> list[int]:
-    """Columns by accuracy, highest first; ties by T, those without a run left out."""
-    there = [i for i in range(len(row)) if not np.isnan(row[i])]
-    return sorted(there, key=lambda i: (-row[i], i))
-
-
 @styled
 def draw_heatmaps(data: Heatmaps) -> Figure:
     widest = max(len(panel.temperatures) for panel in data.panels)
     tallest = max(len(panel.num_features) for panel in data.panels)
     width = CELL[0] * widest + 0.75
-    columns = max(1, min(4, int(9.5 // width)))
+    columns = data.columns or max(1, min(4, int(9.5 // width)))
     figure, every = panels(
         len(data.panels), columns=columns, width=width, height=CELL[1] * tallest + 0.75
     )
     image: Any = None
-    scales = {panel.scale for panel in data.panels}
+    scales = {panel.scale for panel in data.panels if panel.best}
     spans = {s: span([p.accuracy for p in data.panels if p.scale == s]) for s in scales}
-    for axes, panel in zip(every, data.panels, strict=True):
+    there = [(axes, panel) for axes, panel in zip(every, data.panels, strict=True) if panel.best]
+    for axes in every:
+        axes.set_axis_off()
+    for axes, panel in there:
+        axes.set_axis_on()
         image = draw_heatmap(axes, panel, *spans[panel.scale])
         # Cells of one shape, however many widths a panel has.
         axes.set_box_aspect(CELL[1] * len(panel.num_features) / (CELL[0] * widest))
     shown = f"{data.metric} accuracy [%]"
     note = "" if len(scales) == 1 else f" · {shown} · colors within a task"
-    titles = [panel.title + note for panel in data.panels]
-    finish(figure, every, titles, ("temperature T", "features M"), width=max(18, int(width * 14)))
+    titles = [panel.title + note for _, panel in there]
+    finish(
+        figure,
+        [axes for axes, _ in there],
+        titles,
+        ("temperature T", "features M"),
+        width=max(18, int(width * 14)),
+    )
     if len(scales) == 1:
         color_bar(figure, image, every, shown)
     return figure
