@@ -75,8 +75,15 @@ def test_a_part_of_a_study_for_each_job(run):
     merged = run("runs", "merge", "1.db", "2.db", "3.db", "--into", "all.db").stdout
     assert "4 added, 0 replaced, 0 already there" in merged
     for wrong in ("4/3", "0/3", "3", "a/b", "-1/2"):
-        with pytest.raises(TstarError, match=r"part must be"):
-            run("sweep", "study.toml", f"--part={wrong}")
+        for dry in ([], ["--dry-run"]):
+            with pytest.raises(TstarError, match=r"part must be"):
+                run("sweep", "study.toml", f"--part={wrong}", *dry)
+
+
+def test_a_dry_run_counts_the_runs_of_its_part(run):
+    words = ["sweep", "study.toml", "--dry-run", "--json", "--part"]
+    found = [json.loads(run(*words, f"{i}/3").stdout) for i in (1, 2, 3)]
+    assert [(dry["runs"], dry["to_do"]) for dry in found] == [(2, 2), (1, 1), (1, 1)]
 
 
 def test_only_json_goes_to_stdout():

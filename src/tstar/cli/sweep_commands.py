@@ -78,14 +78,15 @@ def sweep(
 
     console = Console(stderr=True)
     root = None if data_root is None else str(data_root)
+    share = None if part is None else _part(part)
     if dry_run:
         from tstar.sweep.engine import LocalEngine
 
         # Ray's nodes are not asked: the estimate is of a machine like this one.
         there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
-        _dry_run(load_study(study), store, root, there, as_json)
+        read = load_study(study)
+        _dry_run(read if share is None else read.part(*share), store, root, there, as_json)
         return
-    share = None if part is None else _part(part)
     writers = [writer(*text.partition(":")[::2]) for text in log or []]
 
     def on_run(row: Mapping[str, Any]) -> None:
