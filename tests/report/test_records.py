@@ -1,11 +1,14 @@
 """From a store to records: what is grouped, what is chosen, what is recommended."""
 
 import math
+import shlex
+from pathlib import Path
 
 import pytest
 
 from tests.report.planted import GRID, TASKS
 from tstar import TstarError
+from tstar.formula.coefficients import get
 from tstar.formula.equation import temperature
 from tstar.report.records import load
 from tstar.sweep import Store, export
@@ -174,3 +177,16 @@ def test_bad_input_is_refused(store, tmp_path):
     Store(tmp_path / "empty.db", create=True).close()
     with pytest.raises(TstarError, match="nothing to report"):
         load(tmp_path / "empty.db")
+
+
+def test_commands_name_the_files_as_they_were_given(make_store, tmp_path, monkeypatch):
+    """From where the report was made they run again; the base name alone does not."""
+    (tmp_path / "work").mkdir()
+    make_store("work/my runs.db", tasks=TASKS[:1], widths=(64,), seeds=1)
+    get("cn").save(tmp_path / "work" / "mine.json")
+    monkeypatch.chdir(tmp_path)
+    records = load("work/my runs.db", coefficients="work/mine.json")
+    words = shlex.split(records.command("report"))
+    assert words[2:] == ["work/my runs.db", "--metric", "test", "--coefficients", "work/mine.json"]
+    assert "--runs 'work/my runs.db'" in records.command("paper", "datasets")
+    assert load(Path(words[2]), coefficients=Path(words[-1])).options == records.options

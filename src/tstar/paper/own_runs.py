@@ -268,20 +268,20 @@ def _targets(norm: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, float]]
 def _place(
     kind: Spec, facts: Mapping[str, Any], smoothed: bool, several: Mapping[str, Sequence[str]]
 ) -> tuple[str, str] | None:
-    """Block and column of a condition: the paper's short names, and what tells two of one name apart."""
+    """Block and column of a condition: the data set's own name, and what tells two of one name apart."""
     if smoothed != (kind.name == "smoothing"):
         return None
-    data, model = dataset_name(str(facts.get("dataset"))), model_name(str(facts.get("model")))
+    dataset, model = str(facts.get("dataset")), model_name(str(facts.get("model")))
     apart = [
-        _DIFFERS[n].format(_number(facts.get(n))) for n in several.get(data, ()) if facts.get(n)
+        _DIFFERS[n].format(_number(facts.get(n))) for n in several.get(dataset, ()) if facts.get(n)
     ]
-    data = " ".join([data, *apart])
+    data = " ".join([dataset, *apart])
     scenario = str(facts.get("scenario") or "scratch")
     if kind.name in ("models", "transformers"):
         if scenario != "scratch":
             return None
         if kind.name == "transformers" and not (
-            data.startswith("CT") and _TRANSFORMER.search(str(facts.get("model")))
+            dataset_name(dataset) == "CT" and _TRANSFORMER.search(str(facts.get("model")))
         ):
             return None
         return (data if kind.block else "", model)
@@ -292,7 +292,7 @@ def _several_sizes(found: Sequence[Condition]) -> dict[str, tuple[str, ...]]:
     """For each data set, the facts of the data that take several values, which then get columns of their own."""
     seen: dict[str, dict[str, set[Any]]] = {}
     for condition in found:
-        here = seen.setdefault(dataset_name(str(condition.facts.get("dataset"))), {})
+        here = seen.setdefault(str(condition.facts.get("dataset")), {})
         for name in ("size", "num_train"):
             here.setdefault(name, set()).add(condition.facts.get(name))
     return {
@@ -315,12 +315,12 @@ def _differs(
 
 
 def _printed_order(kind: Spec, column: str) -> tuple[int, str]:
-    name = column.split()[0]
+    name = dataset_name(column.split()[0])  # the paper's order, where it has the data set
     return (kind.values.index(name) if name in kind.values else len(kind.values), column)
 
 
 def dataset_name(name: str) -> str:
-    """The paper's abbreviation for a data set; its own name where the paper has none.
+    """The paper's abbreviation for a data set, to know it by; its own name where the paper has none.
 
     >>> dataset_name("data/flowers102_32.npz"), dataset_name("mine")
     ('FLW', 'mine')

@@ -129,7 +129,7 @@ class Records:
     """A store as a report sees it.
 
     Attributes:
-        name, checksum: the file's name, and the SHA-256 of its bytes.
+        name, checksum: the file's name, and the SHA-256 of its bytes. path: as it was given.
         frame: one row per run that is no longer under way, plain types, ``None`` or NaN for missing.
         metric: the accuracy that is reported; ``chosen_on``: the one that chose the best T.
         formula: in words, which law gives the T that is judged. options: the command-line options that say the same.
@@ -145,16 +145,17 @@ class Records:
     options: tuple[str, ...]
     sweeps: tuple[Sweep, ...] = field(repr=False)
     conditions: tuple[Condition, ...] = field(repr=False)
+    path: str
 
     def command(self, *words: str) -> str:
         """A command line about this store that gives the same numbers."""
         if words[0] != "paper":
-            return shlex.join(["tstar", *words, self.name, *self.options])
+            return shlex.join(["tstar", *words, self.path, *self.options])
         pairs = zip(self.options[::2], self.options[1::2], strict=True)
         kept = [
             word for pair in pairs if pair[0] in ("--metric", "--where", "--study") for word in pair
         ]
-        return shlex.join(["tstar", *words, "--runs", self.name, *kept])
+        return shlex.join(["tstar", *words, "--runs", self.path, *kept])
 
     def with_norm(self, norm: str, temperatures: int = 2) -> tuple[Sweep, ...]:
         """The sweeps under a norm that have at least so many temperatures."""
@@ -229,10 +230,7 @@ def load(
     }
     for option, given in said.items():
         if isinstance(given, str | os.PathLike):
-            options += [
-                option,
-                Path(given).name if option == "--coefficients" else os.fspath(given),
-            ]
+            options += [option, os.fspath(given)]
     return Records(
         file.name,
         _checksum(file),
@@ -243,6 +241,7 @@ def load(
         tuple(options),
         sweeps,
         every,
+        os.fspath(path),
     )
 
 
