@@ -10,6 +10,7 @@ ROW = {
     "lr": 0.1,
     "seed": 3,
     "csg": None,
+    "augment": 1,
     "studies": '{"mine": "ab"}',
     "test_metric": 0.75,
 }
@@ -26,6 +27,16 @@ ROW = {
         ("lr > 0.1 or seed == 3", True),
         ("csg > 1", False),
         ("csg == None", True),
+        ("csg is None", True),
+        ("lr is not None", True),
+        ("-csg > 1", False),
+        ("-lr < 0", True),
+        ('"vgg" in model', True),
+        ('"vgg" in weights', False),
+        ("lr in (0.1, None)", True),
+        ("augment == 1 and augment == True", True),
+        ('augment == "./kit.py:noise"', False),
+        ("not (lr > 1 or seed)", False),
         ("lr > -1", True),
         ("test_metric > 0.5", True),
         ("val_metric > 0.5", False),
@@ -74,6 +85,28 @@ def test_a_study_that_asks_for_nothing_is_an_error(asked, message):
 )
 def test_nothing_else_is_evaluated(where):
     with pytest.raises(TstarError, match="must compare columns"):
+        selector(where)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("-model > 3", "only numbers have a sign, and the column model holds text"),
+        ("model > 3", "the column model holds text, but 3 is a number"),
+        ("metric > 0.5", "the column metric holds text, but 0.5 is a number"),
+        ('lr == "0.1"', "the column lr holds numbers, but '0.1' is text"),
+        ("lr in 3", "in needs a list, such as .*, but 3 is a number"),
+        ("lr in seed", "in needs a list, such as .*, but the column seed holds numbers"),
+        ('lr in (0.1, "0.2")', "the column lr holds numbers, but '0.2' is text"),
+        ("lr in model", "the column lr holds numbers, but the column model holds text"),
+        ("lr == (0.1, 0.2)", r"the column lr holds numbers, but \(0.1, 0.2\) is a list"),
+        ("(1, 2) == (1, 2)", "a list stands after in or not in"),
+        ("seed == 1 or not model < 2", "the column model holds text, but 2 is a number"),
+        ('model == b"vgg9"', "neither a number nor text"),
+    ],
+)
+def test_what_no_run_could_meet_is_an_error(where, message):
+    with pytest.raises(TstarError, match=f"must compare columns with values.*: .*{message}"):
         selector(where)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.sweep.columns import COLUMNS, fits
+from tstar.sweep.columns import COLUMNS, MIXED, fits
 
 Row = Mapping[str, Any]
 Asked = Iterable[tuple[object, object]]  # the columns studies and started of every run
@@ -20,6 +20,8 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.Is: operator.eq,
+    ast.IsNot: operator.ne,
     ast.In: lambda value, among: value in among,
     ast.NotIn: lambda value, among: value not in among,
 }
@@ -86,6 +88,7 @@ def _compiled(text: str) -> Callable[[Row], Any]:
                 raise unknown("column", node.id, COLUMNS)
             if not isinstance(node, _ALLOWED):
                 raise ValueError(f"{type(node).__name__} is not part of it")
+        _kind(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, TstarError):
             raise
@@ -102,6 +105,55 @@ _ALLOWED = (
 )
 
 
+def _kind(node: ast.expr) -> str:
+    """``"text"``, ``"number"``, ``"list"``, or ``"any"``; an error where two kinds are compared, which no run could meet."""
+    if isinstance(node, ast.Name):
+        if node.id in MIXED:
+            return "any"
+        return "text" if COLUMNS[node.id].startswith("TEXT") else "number"
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return "any"
+        if not isinstance(node.value, str | int | float):
+            raise ValueError(f"{ast.unparse(node)} is neither a number nor text")
+        return "text" if isinstance(node.value, str) else "number"
+    if isinstance(node, ast.Compare):
+        left = node.left
+        for operation, right in zip(node.ops, node.comparators, strict=True):
+            _check_comparison(left, operation, right)
+            left = right
+    elif isinstance(node, ast.UnaryOp):
+        if _kind(node.operand) != "number" and isinstance(node.op, ast.USub):
+            raise ValueError(f"only numbers have a sign, and {_described(node.operand)}")
+    elif isinstance(node, ast.BoolOp | ast.Tuple | ast.List):
+        for item in node.values if isinstance(node, ast.BoolOp) else node.elts:
+            _kind(item)
+        return "number" if isinstance(node, ast.BoolOp) else "list"
+    return "number"
+
+
+def _check_comparison(left: ast.expr, operation: ast.cmpop, right: ast.expr) -> None:
+    kinds = _kind(left), _kind(right)
+    if isinstance(operation, ast.In | ast.NotIn):
+        if isinstance(right, ast.Tuple | ast.List):
+            for item in right.elts:
+                _check_comparison(left, ast.Eq(), item)
+            return
+        if kinds[1] == "number":
+            raise ValueError(f"in needs a list, such as (0.1, 0.01), but {_described(right)}")
+    if "any" not in kinds and kinds[0] != kinds[1]:
+        raise ValueError(f"{_described(left)}, but {_described(right)}")
+    if "list" in kinds:
+        raise ValueError("a list stands after in or not in")
+
+
+def _described(node: ast.expr) -> str:
+    kind = _kind(node)
+    if isinstance(node, ast.Name):
+        return f"the column {node.id} holds {'text' if kind == 'text' else 'numbers'}"
+    return f"{ast.unparse(node)} is {'text' if kind == 'text' else f'a {kind}'}"
+
+
 def _value(node: ast.expr, row: Row) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
@@ -115,7 +167,9 @@ def _value(node: ast.expr, row: Row) -> Any:
         return every(_value(item, row) for item in node.values)
     if isinstance(node, ast.UnaryOp):
         inner = _value(node.operand, row)
-        return not inner if isinstance(node.op, ast.Not) else -inner
+        if isinstance(node.op, ast.Not):
+            return not inner
+        return None if inner is None else -inner
     assert isinstance(node, ast.Compare)
     left = _value(node.left, row)
     for operation, right_node in zip(node.ops, node.comparators, strict=True):
@@ -123,7 +177,7 @@ def _value(node: ast.expr, row: Row) -> Any:
         try:
             if not _COMPARE[type(operation)](left, right):
                 return False
-        except (TypeError, KeyError):  # nothing is smaller than what is not there
+        except TypeError:  # nothing is smaller than what is not there
             return False
         left = right
     return True
