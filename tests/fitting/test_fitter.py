@@ -163,6 +163,22 @@ def test_what_can_carry_a_curve():
         usable_curves([short, dead], skip=True)
 
 
+def test_a_condition_that_cannot_be_used_is_told_by_what_sets_it_apart():
+    facts = {"dataset": "a", "model": "m", "num_features": 16, "lr": 0.1}
+    good = curve([0.1, 0.2, 0.1], optimizer="sgd", steps=100, batch_size=64, **facts)
+    short = curve([0.1, 0.2], (1.0, 2.0), optimizer="adam", steps=300, batch_size=64, **facts)
+    other = curve([0.1, 0.2, 0.1], optimizer="sgd", batch_size=8, **{**facts, "dataset": "b"})
+    with pytest.raises(TstarError) as caught:
+        usable_curves([good, short, other], skip=False)
+    assert (
+        "\nUnlike others of the same data set and model: optimizer=adam, steps=300.\nAdd runs"
+        in str(caught.value)
+    )
+    with pytest.raises(TstarError) as caught:
+        usable_curves([short, other], skip=False)
+    assert "Unlike" not in str(caught.value)
+
+
 def test_one_row_per_condition_by_hand():
     """T = α·sqrt(M) + β is 6 and 16 on curves in T whose accuracy is 0.9 at 11."""
     made = [

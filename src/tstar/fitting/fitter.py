@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LEAST_TEMPERATURES = 3
+_PLACE = ("dataset", "model")
 
 
 def fit(
@@ -138,6 +139,8 @@ def usable_curves(
             parts.append(
                 f"All runs diverged in {len(dead)} of {len(every)} conditions:\n{listed(dead)}"
             )
+        if apart := _apart([*few, *dead], every):
+            parts.append(f"Unlike others of the same data set and model: {apart}.")
         raise TstarError("\n".join(parts) + "\nAdd runs, or pass skip=True to leave them out.")
     kept = tuple(c for c in every if c not in few and c not in dead)
     if not kept:
@@ -147,6 +150,20 @@ def usable_curves(
         )
     reasons = tuple(f"{c} (fewer than {LEAST_TEMPERATURES} temperatures)" for c in few)
     return kept, reasons + tuple(f"{c} (all runs diverged)" for c in dead)
+
+
+def _apart(some: Sequence[Curve], every: Sequence[Curve]) -> str:
+    """The facts that a list does not show, in which conditions differ from others of their data set and model."""
+    found: dict[str, None] = {}
+    for curve in some:
+        shown = {part.partition("=")[0] for part in str(curve).split(", ")}
+        same = [c for c in every if all(c.facts.get(n) == curve.facts.get(n) for n in _PLACE)]
+        for name in FACTS:
+            value = curve.facts.get(name)
+            differs = any(c.facts.get(name) != value for c in same)
+            if differs and value is not None and name not in shown:
+                found[f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"] = None
+    return ", ".join(found)
 
 
 def condition_table(
