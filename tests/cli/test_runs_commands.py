@@ -101,13 +101,20 @@ def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
         keys = [row["key"] for row in store.rows()]
         store._db.execute("UPDATE runs SET test_metric = 0.875 WHERE key = ?", (keys[0],))
     listed = run("runs", "ls", "--where", "test_metric > 0.5").stdout
-    assert "1 runs: 1 done" in listed
+    assert "1 run: 1 done" in listed
     assert re.search(r"test metric .*\n.*0\.875", listed)
     assert "val metric" not in listed
     assert re.search(r"test_metric 0\.875", run("runs", "show", "runs.db", keys[0]).stdout)
     run("runs", "export", "runs.db", "out.csv")
     with open("out.csv", newline="", encoding="utf-8") as file:
         assert [row["test_metric"] for row in csv.DictReader(file)] == ["0.875", "", "", ""]
+
+
+def test_one_run_is_no_runs(run):
+    run("sweep", "study.toml", "--max-runs", "1")
+    assert run("runs", "ls").stdout.endswith("\n1 run: 1 done\n")
+    assert run("runs", "ls", "--where", "lr == 9").stdout.endswith("\n0 runs: none\n")
+    assert run("runs", "export", "runs.db", "x.csv").stdout == "1 run → x.csv\n"
 
 
 def test_a_study_that_the_store_does_not_know_is_an_error(run):
@@ -134,4 +141,4 @@ def test_parts_that_tell_runs_apart_are_listed(run):
     assert "loss" not in head
     assert ["true" in lines[0], "./kit.py:noise" in lines[1]] == [True, True]
     listed = run("runs", "ls", "--where", 'augment == "./kit.py:noise"').stdout
-    assert "1 runs: 1 done" in listed
+    assert "1 run: 1 done" in listed

@@ -84,6 +84,10 @@ def test_a_dry_run_counts_the_runs_of_its_part(run):
     words = ["sweep", "study.toml", "--dry-run", "--json", "--part"]
     found = [json.loads(run(*words, f"{i}/3").stdout) for i in (1, 2, 3)]
     assert [(dry["runs"], dry["to_do"]) for dry in found] == [(2, 2), (1, 1), (1, 1)]
+    text = run("sweep", "study.toml", "--dry-run", "--part", "3/3").stdout
+    assert text.startswith("study: 1 run\n")
+    assert "to do: 1 run, about" in " ".join(text.split())
+    assert "1 of 1 kind)" in " ".join(text.split())
 
 
 def test_only_json_goes_to_stdout():

@@ -86,7 +86,16 @@ def list_runs(
     counts = Counter(row["status"] for row in rows)
     shown = f", the first {limit} shown" if len(rows) > limit else ""
     states = ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
-    console.print(f"{len(rows)} runs{shown}: {states or 'none'}", highlight=False)
+    console.print(f"{counted(len(rows), 'run')}{shown}: {states or 'none'}", highlight=False)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -168,7 +177,7 @@ def export_runs(
 
     with Store(store) as file:
         count = export(file, output, where=where, study=study)
-    typer.echo(f"{count} runs → {output}")
+    typer.echo(f"{counted(count, 'run')} → {output}")
 
 
 @runs.command("merge")
@@ -186,7 +195,7 @@ def merge_runs(
     typer.echo(f"{done.added} added, {done.replaced} replaced, {done.kept} already there → {into}")
     if done.differing:
         typer.echo(
-            f"{len(done.differing)} runs have other results there than here (the first is kept): "
+            f"Other results there than here (the first is kept) in {counted(len(done.differing), 'run')}: "
             + ", ".join(key[:8] for key in done.differing[:5]),
             err=True,
         )

@@ -16,6 +16,7 @@ from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, DataRoot
 from tstar.cli.printing import tell_json
 from tstar.cli.progress import duration, progress, state_of
+from tstar.cli.runs_commands import counted
 from tstar.errors import TstarError
 from tstar.text import printable
 
@@ -175,7 +176,7 @@ def _dry_run(
         if as_json:
             tell_json(facts)
             raise typer.Exit(1) from error
-        console.print(f"{printable(study.name)}: {len(study)} runs", markup=False)
+        console.print(f"{printable(study.name)}: {counted(len(study), 'run')}", markup=False)
         raise
     counts = plan.counts()
     facts = {
@@ -191,11 +192,11 @@ def _dry_run(
     if as_json:
         tell_json(facts)
         return
-    console.print(f"{printable(study.name)}: {facts['runs']} runs", markup=False)
+    console.print(f"{printable(study.name)}: {counted(len(plan.specs), 'run')}", markup=False)
     for state, count in sorted(counts.items()):
         console.print(f"  {count:>6} {state}")
     if cost is not None:
         console.print(
-            f"  to do: {cost.runs} runs, about {duration(cost.seconds)} of one worker, "
-            f"{duration(cost.seconds / slots)} with {slots} on {device} (probe of {cost.probed} of {cost.kinds} kinds)"
+            f"  to do: {counted(cost.runs, 'run')}, about {duration(cost.seconds)} of one worker, "
+            f"{duration(cost.seconds / slots)} with {slots} on {device} (probe of {cost.probed} of {counted(cost.kinds, 'kind')})"
         )
