@@ -142,3 +142,20 @@ def test_parts_that_tell_runs_apart_are_listed(run):
     assert ["true" in lines[0], "./kit.py:noise" in lines[1]] == [True, True]
     listed = run("runs", "ls", "--where", 'augment == "./kit.py:noise"').stdout
     assert "1 run: 1 done" in listed
+
+
+def test_the_rate_that_a_method_trained_at_is_listed_and_shown(run):
+    from tests.sweep.small import finish
+    from tstar.sweep.store import Store
+    from tstar.sweep.study import load_study
+
+    first, second, *_ = load_study("study.toml").specs
+    with Store("runs.db", create=True) as store:
+        assert store.claim(first)
+        assert store.finish(first.key, "done", {"extra": {"lr_factor": 3.0, "left": False}})
+        finish(store, second)
+    asked = f"{first.config.lr:.4g}"
+    listed = run("runs", "ls").stdout
+    assert listed.count(f"{asked} ×3") == 1
+    assert re.search(rf"\blr {asked} ×3\n", run("runs", "show", "runs.db", first.key).stdout)
+    assert "×" not in run("runs", "show", "runs.db", second.key).stdout
