@@ -171,11 +171,11 @@ def test_a_condition_that_cannot_be_used_is_told_by_what_sets_it_apart():
     with pytest.raises(TstarError) as caught:
         usable_curves([good, short, other], skip=False)
     assert (
-        "\nUnlike others of the same data set and model: optimizer=adam, steps=300.\nAdd runs"
+        "\nUnlike the others of the same data set and model: optimizer=adam, steps=300.\nAdd runs"
         in str(caught.value)
     )
     with pytest.raises(TstarError) as caught:
-        usable_curves([short, other], skip=False)
+        usable_curves([short, other], skip=False)  # none is left to compare with
     assert "Unlike" not in str(caught.value)
 
 

@@ -128,6 +128,7 @@ def usable_curves(
     """The conditions that can carry a curve; the others are named in an error, or left out."""
     few = [c for c in every if len(c.temperatures) < LEAST_TEMPERATURES]
     dead = [c for c in every if c.diverged == c.runs and c not in few]
+    kept = tuple(c for c in every if c not in few and c not in dead)
     if (few or dead) and not skip:
         parts = []
         if few:
@@ -139,10 +140,9 @@ def usable_curves(
             parts.append(
                 f"All runs diverged in {len(dead)} of {len(every)} conditions:\n{listed(dead)}"
             )
-        if apart := _apart([*few, *dead], every):
-            parts.append(f"Unlike others of the same data set and model: {apart}.")
+        if apart := _apart([*few, *dead], kept):
+            parts.append(f"Unlike the others of the same data set and model: {apart}.")
         raise TstarError("\n".join(parts) + "\nAdd runs, or pass skip=True to leave them out.")
-    kept = tuple(c for c in every if c not in few and c not in dead)
     if not kept:
         raise TstarError(
             f"None of the {len(every)} conditions can be used: each has fewer than "
@@ -152,17 +152,17 @@ def usable_curves(
     return kept, reasons + tuple(f"{c} (all runs diverged)" for c in dead)
 
 
-def _apart(some: Sequence[Curve], every: Sequence[Curve]) -> str:
-    """The facts that a list does not show, in which conditions differ from others of their data set and model."""
+def _apart(some: Sequence[Curve], others: Sequence[Curve]) -> str:
+    """The facts that a list does not show, and that none of the others of the same data set and model shares."""
     found: dict[str, None] = {}
     for curve in some:
         shown = {part.partition("=")[0] for part in str(curve).split(", ")}
-        same = [c for c in every if all(c.facts.get(n) == curve.facts.get(n) for n in _PLACE)]
-        for name in FACTS:
+        same = [c for c in others if all(c.facts.get(n) == curve.facts.get(n) for n in _PLACE)]
+        for name in FACTS if same else ():
             value = curve.facts.get(name)
-            differs = any(c.facts.get(name) != value for c in same)
-            if differs and value is not None and name not in shown:
-                found[f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"] = None
+            if name in shown or value in (None, *(c.facts.get(name) for c in same)):
+                continue
+            found[f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"] = None
     return ", ".join(found)
 
 
