@@ -69,6 +69,7 @@ def list_runs(
         return
     console = Console()
     cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _columns(rows[:limit])}
+    cells["lr"] = [_rate(opened({n: row[n] for n in ("lr", "extra")})) for row in rows[:limit]]
     if console.is_terminal:
         same, table = _fitting(cells, console)
         if same:
@@ -157,6 +158,7 @@ def show_run(
     for name, value in row.items():
         if value is not None:
             shown = _cell(name, value) if name in _TIMES else printable(value, lines=True)
+            shown = _rate(row) if name == "lr" else shown
             console.print(f"[bold]{name:>18}[/] ", end="")
             console.print(shown, markup=False, soft_wrap=True)
 
@@ -199,6 +201,12 @@ def merge_runs(
             + ", ".join(key[:8] for key in done.differing[:5]),
             err=True,
         )
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    """The learning rate that was asked for, and what the method multiplied it by: 0.1 ×3."""
+    factor = row["extra"].get("lr_factor", 1) if isinstance(row["extra"], dict) else 1
+    return _cell("lr", row["lr"]) + (f" ×{_cell('lr', float(factor))}" if factor != 1 else "")
 
 
 def _cell(name: str, value: object) -> str:
