@@ -127,6 +127,19 @@ def by_family() -> str:
     return table(["points over the plain model: conditions", *SHOWN], lines)
 
 
+def tuning_temperatures() -> str:
+    """Fine-tuning with AdamW at three times the rate, by T."""
+    made = pd.read_csv(RESULTS / "atlas2/tuning_temperatures.csv")
+    wide = made.pivot(index=["network", "dataset", "steps"], columns="T", values="test_accuracy")
+    lines = [
+        [f"{network}, {dataset}, {steps} steps", *(f"{value:.1f}" for value in row)]
+        for (network, dataset, steps), row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    for words, column in (("mean of test accuracy", "test_accuracy"), ("mean of validation accuracy", "val_accuracy")):  # fmt: skip
+        lines.append([words, *(f"{value:.1f}" for value in made.groupby("T")[column].mean())])
+    return table(["test accuracy", *(f"T = {T:g}" for T in wide.columns)], lines)
+
+
 def rivals() -> str:
     """The rivals were run in every third condition: all columns are of those."""
     made = pd.read_csv(RESULTS / "atlas2/rivals.csv").set_index("recipe")
@@ -215,6 +228,7 @@ TABLES = {
     "meaning": meaning,
     "atlas2-facts": facts,
     "user-gain": user_gain,
+    "tuning-temperatures": tuning_temperatures,
     "over-tuned": over_tuned,
     "by-facts": by_facts,
     "by-family": by_family,

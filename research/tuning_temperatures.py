@@ -3,12 +3,14 @@
     python -m research.tuning_temperatures --store atlas2.db --data-root DATA     # → the runs, and the table
 
 The atlas has T = 2 alone at three times the rate, since training from scratch hardly depends on T with AdamW. Here its fine-tuning
-conditions with AdamW get T = ¼, ½ and 1 there as well, with two seeds. Validation accuracy, averaged over the conditions, chooses.
+conditions with AdamW get T = ¼, ½ and 1 there as well, with two seeds. Validation accuracy chooses, averaged over the conditions: the T nearest
+to 1 that is within one standard error of the best.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +63,15 @@ def table(found: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def chosen(made: pd.DataFrame) -> float:
+    """The T nearest to 1 whose validation accuracy is within one standard error of the best one's, over the conditions."""
+    wide = made.pivot(index="condition", columns="T", values="val_accuracy")
+    best = wide[wide.mean().idxmax()]
+    behind = wide.rsub(best, axis=0)
+    level = behind.mean() <= behind.std(ddof=1) / math.sqrt(len(wide))
+    return float(min(wide.columns[level], key=lambda T: abs(math.log(T))))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--store", type=Path, required=True)
@@ -75,9 +86,9 @@ def main() -> None:
         finally:
             store.release()
         made = table(results(store))
-    made.round(2).to_csv(OUTPUT, index=False)
+    made.round({"val_accuracy": 2, "test_accuracy": 2}).to_csv(OUTPUT, index=False)
     print(made.round(1).to_string(index=False))
-    print(made.groupby("T")[["val_accuracy", "test_accuracy"]].mean().round(2))
+    print(made.groupby("T")[["val_accuracy", "test_accuracy"]].mean().round(2), chosen(made))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ from research.second_atlas import (
     runs_of,
     tuned,
 )
+from tstar.formula.coefficients import training_aware
 from tstar.formula.similar import MOST
 from tstar.sweep.spec import Spec
 
@@ -188,7 +189,7 @@ class Measured:
                     row["tuned_bn1" if spec.temperature == 1 else "tuned_bn"] = self.test(spec)
         for factor, name in zip(FASTER, ("faster_bn", "fastest_bn"), strict=True):
             at = self.condition.at(lr=factor)
-            T = predicted(at, K, M, at.config.lr)
+            T = advised(at, K, M)
             spec = replace(at, norm="batch", temperature=T)
             row |= {
                 name: self.test(spec),
@@ -200,6 +201,14 @@ class Measured:
             spec = replace(self.user, method=method, temperature=None, norm=None)
             row[method] = self.test(spec)
         return row
+
+
+def advised(at: Spec, K: int, M: int) -> float:
+    """T of the law at a rate; of fine-tuning with AdamW the one that research.tuning_temperatures found."""
+    budget = training_aware().budget
+    if at.scenario == "finetune" and at.config.optimizer == "adamw" and budget is not None:
+        return budget.adam_finetune or budget.adam
+    return predicted(at, K, M, at.config.lr)
 
 
 def load(path: Path = STORE) -> Results:

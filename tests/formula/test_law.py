@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -216,3 +217,26 @@ def test_trainings_that_were_not_measured_are_flagged():
     assert flags("sgd", 1e-4, 100) == ["lr·steps"]
     assert flags("sgd", 0.1, 400, M=8) == ["num_features"]
     assert flags("sgd", 0.1, 400, K=1000) == ["num_classes"]
+
+
+def test_fine_tuning_with_adam_has_a_temperature_of_its_own():
+    law = Budget(sgd=0.5, adam=3.0, minimum=0.25, power=0.25, maximum=32.0, adam_finetune=0.75)
+    tuned = Training("adamw", 1e-3, 100, scenario="finetune")
+    assert limit(law, 64, 10, tuned) == (0.75, "the T of Adam and AdamW in fine-tuning")
+    assert limit(law, 64, 10, ADAM)[0] == 3.0
+    assert limit(LAW, 64, 10, tuned)[0] == 3.0  # a law without one
+    sgd = [limit(each, 64, 10, Training("sgd", 0.1, 9, scenario="finetune"))[0] for each in (law, LAW)]  # fmt: skip
+    assert sgd[0] == sgd[1]
+    assert Budget.from_dict(law.to_dict()) == law
+    assert "adam_finetune" not in LAW.to_dict()
+    with pytest.raises(TstarError, match="adam_finetune of a budget must be positive"):
+        Budget(sgd=0.5, adam=3.0, adam_finetune=0.0)
+
+
+def test_what_ships_for_fine_tuning_is_what_was_found():
+    import pandas as pd
+
+    from research.tuning_temperatures import chosen
+
+    path = Path(__file__).parents[2] / "results" / "atlas2" / "tuning_temperatures.csv"
+    assert training_aware().budget.adam_finetune == chosen(pd.read_csv(path))

@@ -116,9 +116,10 @@ function unlikeThePapers({ limits }, training) {
 }
 
 /** T of the law and how it reads, as tstar.formula.law has it. */
-function limitOf(known, { sgd: c, adam: a, power: p }, facts, training) {
+function limitOf(known, { sgd: c, adam: a, adam_finetune: tuned, power: p }, facts, training) {
   const { num_features: M, num_classes: K } = facts;
-  const { family, lr, steps, momentum, batch } = training;
+  const { family, lr, steps, momentum, batch, scenario } = training;
+  if (family !== "sgd" && scenario === "finetune" && tuned) return { value: tuned, reads: "the T of Adam and AdamW in fine-tuning" };
   if (family !== "sgd") return { value: a, reads: "the T of Adam and AdamW" };
   const B = batch ?? known.batch;
   const rest = 1 - (momentum ?? known.momentum);

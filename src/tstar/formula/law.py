@@ -7,7 +7,8 @@ number of steps that each class has, steps/(K·B·(1 − μ)). The T that gives 
 
     SGD     T = c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p,    p = 1/4
 
-With Adam, whose steps do not see the gradient's scale, accuracy hardly depends on T: one number, a.
+With Adam, whose steps do not see the gradient's scale, accuracy hardly depends on T: one number, a; and a lower one for
+fine-tuning, where a new head has few steps to grow (``adam_finetune``).
 
 c was fitted on the first atlas; the law was tested on the second, which had no part in it (``coefficients.json``,
 results/atlas2). Where the paper fitted its formula the law agrees with it: M = 512, K = 10, 7,800 steps of 128 at 0.1 give 12.2,
@@ -31,14 +32,14 @@ from tstar.formula.training import Training
 from tstar.numbers import number, positive
 
 _NUMBERS = ("sgd", "adam", "minimum")
-_LATER = ("power", "maximum")  # of a law; a bound has neither
+_LATER = ("power", "maximum", "adam_finetune")  # of a law; a bound has none of them
 _FAMILIES = ("sgd", "adam")
 BATCH = 64  # samples per step, where they are not told
 
 
 @dataclass(frozen=True)
 class Budget:
-    """c and a, the lowest and highest T to advise, the range of lr·steps measured, by family, and p of a law."""
+    """c and a, the lowest and highest T to advise, the range of lr·steps measured, by family; p and a in fine-tuning of a law."""
 
     sgd: float
     adam: float
@@ -46,6 +47,7 @@ class Budget:
     fitted: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     power: float | None = None
     maximum: float = math.inf
+    adam_finetune: float | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -53,6 +55,8 @@ class Budget:
         if self.power is not None:
             positive("power of a budget", self.power)
             positive("maximum of a budget", self.maximum)
+        if self.adam_finetune is not None:
+            positive("adam_finetune of a budget", self.adam_finetune)
         object.__setattr__(self, "fitted", _ranges(self.fitted))
 
     @property
@@ -67,7 +71,7 @@ class Budget:
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON types."""
         names = (*_NUMBERS, *_LATER) if self.is_law else _NUMBERS
-        numbers = {name: getattr(self, name) for name in names}
+        numbers = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return {**numbers, "fitted": {name: list(ends) for name, ends in self.fitted.items()}}
 
     @classmethod
@@ -112,6 +116,8 @@ def limit(b: Budget, M: float, K: float, training: Training) -> tuple[float, str
         return T, f"c·sqrt(lr·steps·M/K) = {b.sgd:g}·sqrt({spent:.4g}·{M:g}/{K:g})"
     if b.power is None:
         return b.adam * spent * M, f"a·lr·steps·M = {b.adam:g}·{spent:.4g}·{M:g}"
+    if not sgd and training.scenario == "finetune" and b.adam_finetune is not None:
+        return b.adam_finetune, "the T of Adam and AdamW in fine-tuning"
     if not sgd:
         return b.adam, "the T of Adam and AdamW"
     assert training.lr is not None
