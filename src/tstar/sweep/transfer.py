@@ -187,8 +187,9 @@ def _newer(
     """The studies that ask for a run in another store and not here, or with a newer hash than here."""
     here = studies_of(have["studies"])
     for name, digest in studies_of(row.get("studies")).items():
-        times = known.get(name, {})
-        if digest is not None and times.get(digest, 0.0) > times.get(here.get(name) or "", -1.0):
+        times, mine = known.get(name, {}), here.get(name)
+        before = -1.0 if mine is None else times.get(mine, -1.0)
+        if digest is not None and times.get(digest, 0.0) > before:
             yield name, digest
 
 
