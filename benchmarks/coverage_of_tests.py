@@ -44,7 +44,12 @@ def measure() -> dict:
         path = Path(folder) / "coverage.json"
         options = ["--cov=tstar", "--cov-branch", f"--cov-report=json:{path}"]
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", *options]
-        subprocess.run(command, cwd=ROOT, check=True)
+        failed = subprocess.run(command, cwd=ROOT, check=False).returncode
+        if failed:
+            print(
+                "Not all tests passed: the numbers are those of this run all the same.",
+                file=sys.stderr,
+            )
         return json.loads(path.read_text(encoding="utf-8"))
 
 

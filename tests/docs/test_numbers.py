@@ -87,7 +87,7 @@ def covariances():
         for r in (trained["digits", T], trained["digits", 1.0])
     )
     return (
-        f"it falls from {first} (digits, csg {float(trained['digits', 1.0]['csg']):.2f}) over {' and '.join(middle)} "
+        f"it falls from {first} (digits, csg {float(trained['digits', 1.0]['csg']):.2f}) through {' and '.join(middle)} "
         f"to {last} (CIFAR-100, csg {float(trained['cifar100_32', 1.0]['csg']):.0f})",
         f"{whole:.0f}/{T:.2f}² = {whole / T**2:.0f} against {one:.0f}",
     )
