@@ -19,7 +19,7 @@ def test_check_prints_a_table_and_a_sentence(run):
         "--temperatures",
         "1,500",
     ]
-    result = run(*words, "--seeds", "1", "--budget", "4")
+    result = run(*words, "--seeds", "1", "--budget", "8")
     assert re.search(
         r"^ *1 .*← .*peak", result.stdout, re.MULTILINE
     )  # far apart: hardly trained at 500

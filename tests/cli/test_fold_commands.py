@@ -185,3 +185,22 @@ def test_a_damaged_file_ends_in_one_sentence(tmp_path, suffix):
             refused += 1
             assert isinstance(result.exception, TstarError | SystemExit), repr(result.exception)
     assert refused > 10
+
+
+def test_a_file_is_folded_in_place_and_whole_until_then(run, tmp_path, monkeypatch):
+    safetensors = pytest.importorskip("safetensors.torch")
+    model, file = trained(network()), tmp_path / "model.safetensors"
+    safetensors.save_file(model.state_dict(), file)
+    before = file.read_bytes()
+
+    def full(*given, **options):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("safetensors.torch.save_file", full)
+        failed = RUNNER.invoke(program.app, ["fold", str(file), "-o", str(file), "--force"])
+    assert "disk full" in str(failed.exception)
+    assert file.read_bytes() == before
+    run("fold", str(file), "-o", str(file), "--force")
+    assert set(safetensors.load_file(file)) == set(fold_state_dict(model.state_dict()))
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -200,10 +200,10 @@ def test_one_row_per_condition_by_hand():
 
 def test_a_careful_reader_is_told():
     runs = planted_runs("base", grid=[2, 4, 8], widths=(64, 128, 256), tasks=PAPER_TASKS[:1])
-    result = fit(runs, "base", bounds={"alpha": (0.0, 0.1), "beta": (0, 1.5)}, **ONCE)
+    result = fit(runs, "base", bounds={"alpha": (0.0, 0.05), "beta": (0, 1.5)}, **ONCE)
     text = "\n".join(result.flags)
-    assert "the fitted T lies outside the grid" in text
-    assert "sits on the bound of the search, [0, 0.1]" in text
+    assert "the fitted T lies outside the grid" in text  # at M = 64 it is 1.9 at most
+    assert "sits on the bound of the search, [0, 0.05]" in text
     assert "3 conditions are few for 2 coefficients" in text
     assert "did not converge" not in text
     many = fit(planted_runs("base", widths=(64, 128)), "base", **ONCE)

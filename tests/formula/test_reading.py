@@ -170,6 +170,7 @@ def test_schedules_of_timm():
         ("PlateauLRScheduler", {}, 1.0),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The verbose parameter is deprecated")  # timm's, with torch 2.6
 def test_the_others_of_timm(name, options, factor):
     schedulers = pytest.importorskip("timm.scheduler")
     own = optimizer(0.1)

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import torch
+from torch.torch_version import TorchVersion
 
 from research.catalogue import NAMES, PATH, measure
 
@@ -34,6 +36,10 @@ def test_the_file_lists_the_names_of_the_code():
 def test_features_are_those_of_the_model(library, name):
     pytest.importorskip(NEEDS[library])
     pytest.importorskip("torchvision")
+    if torch.__version__ < TorchVersion("2.9"):
+        pytest.skip(
+            "the list is made with the newest versions; with older ones some models cannot be built on meta"
+        )
     assert measure(library, name) == LISTED[library, name]
 
 

@@ -34,13 +34,14 @@ def test_a_killed_worker_costs_one_attempt_of_one_run(tmp_path):
         busy = [w for w in engine._workers if w is not None and not w.free]
         if not killed and tally.done >= 2 and busy:
             os.kill(busy[0].process.pid, signal.SIGKILL)
-            killed.append(busy[0].key)
+            killed.append(busy[0].process.pid)
 
     with Store(tmp_path / "runs.db", create=True) as store:
         tally = run_sweep(make_plan(study, store), store, engine, update=kill_once)
         rows = {row["key"]: row for row in store.rows()}
     assert (tally.done, tally.failed, tally.retried) == (len(study), 0, 1)
-    assert {key for key, row in rows.items() if row["attempts"] > 1} == set(killed)
+    # Which run it is depends on whether the worker had just finished one: a finished run is not lost.
+    assert [row["attempts"] for row in rows.values() if row["attempts"] > 1] == [2]
 
 
 def test_the_numbers_do_not_depend_on_the_engine_or_its_workers(study, tmp_path, inline):

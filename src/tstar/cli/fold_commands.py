@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -102,14 +103,20 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
 
 
 def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
-    if path.suffix == ".safetensors":
-        require("safetensors", "transformers")
-        from safetensors.torch import save_file
-
-        from tstar.surgery.checkpoints import tensors_of
-
-        save_file(tensors_of(state), path, metadata={"format": "pt"} | metadata)
-        return
+    """Write beside the target, then put it in place: the target may be the file that the tensors are mapped from."""
     import torch
 
-    torch.save(state, path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if path.suffix == ".safetensors":
+            require("safetensors", "transformers")
+            from safetensors.torch import save_file
+
+            from tstar.surgery.checkpoints import tensors_of
+
+            save_file(tensors_of(state), part, metadata={"format": "pt"} | metadata)
+        else:
+            torch.save(state, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -144,7 +144,7 @@ def draw_recommended(data: Recommended) -> Figure:
     axes.grid()
     axes.set_axisbelow(True)
     assert drawn is not None
-    color_bar(figure, drawn, axes, f"regret [points of {data.metric} accuracy]")
+    color_bar(figure, drawn, axes, "regret [points]")
     if len(names) > 1:
         handles = [
             Line2D(
