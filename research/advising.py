@@ -22,13 +22,12 @@ from research import clustered
 from research.user_gains import FOLDER, MOST, groups, load, noise, paired, table
 from tstar.formula import similar
 from tstar.formula.rules import rule
-from tstar.formula.training import Training
+from tstar.formula.training import SCHEDULES, Training
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
 COLUMNS = {"rate": "plain_faster", "bn": "bn", "faster": "faster_bn", "fastest": "fastest_bn"}
 SHIPPED = Path(similar.__file__).with_name(similar.FILE)
-RATE_FACTORS = {"cosine": 0.5, "linear": 0.5, "constant": 1.0, "one-cycle": 0.43}
 FEWEST = 6  # conditions of a group, below which nothing is advised
 
 
@@ -180,7 +179,7 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
 def temperatures(row: Row) -> dict[str, float]:
     M, K = int(row["M"]), int(row["K"])
     paper = {f"paper, {n}": rule(f"ours-{n}", M, K) for n in ("base", "cn")}
-    spent = row["lr"] * row["steps"] * RATE_FACTORS[row["schedule"]] / 0.5
+    spent = row["lr"] * row["steps"] * SCHEDULES[row["schedule"]] / 0.5
     if row["optimizer"] == "sgd":
         limit = 0.28 * math.sqrt(spent * 0.1 / (1 - row["momentum"]) * M / K)
     else:
@@ -225,7 +224,7 @@ def training(row: Row) -> Training:
     sgd = row["optimizer"] == "sgd"
     return Training(
         row["optimizer"], float(row["lr"]), int(row["steps"]), float(row["momentum"]) if sgd else None,
-        rate_factor=RATE_FACTORS[row["schedule"]], batch_size=int(row["batch"]),
+        rate_factor=SCHEDULES[row["schedule"]], batch_size=int(row["batch"]),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ _OTHERS = (
 # Words in a name that say how it is computed, not what: adamw_torch_fused, paged_adamw_8bit, DeepSpeedCPUAdam.
 _HOW = ("torch", "tpu", "npu", "xla", "apex", "anyprecision", "hf", "bnb", "fused", "paged", "8bit", "32bit", "4bit",
         "deepspeed", "cpu", "tf", "legacy", "fabric", "stable", "layerwise")  # fmt: skip
-_SCHEDULES = {
+SCHEDULES = {
     "constant": 1.0,
     "constant_with_warmup": 1.0,
     "none": 1.0,
@@ -276,7 +276,7 @@ def _scheduled(
     """Name of the schedule, mean over highest rate and, of a scheduler, the highest rate itself."""
     if isinstance(scheduler, str):
         name = scheduler.lower()
-        if name not in _SCHEDULES:
-            raise unknown("schedule", scheduler, _SCHEDULES)
-        return {"schedule": name, "rate_factor": _SCHEDULES[name]}
+        if name not in SCHEDULES:
+            raise unknown("schedule", scheduler, SCHEDULES)
+        return {"schedule": name, "rate_factor": SCHEDULES[name]}
     return reading.schedule_facts(scheduler, optimizer, known.steps, epochs, layer)
