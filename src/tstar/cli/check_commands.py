@@ -32,7 +32,12 @@ def check(
     budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings per temperature.")] = 2,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
-    optimizer: Annotated[str, typer.Option(help="Optimizer: sgd, adam or adamw.")] = "sgd",
+    optimizer: Annotated[
+        str,
+        typer.Option(
+            help="Optimizer: sgd, adam, adamw, or your own (package.module:name or ./file.py:name)."
+        ),
+    ] = "sgd",
     size: Size = None,
     data_root: DataRoot = None,
     output: Annotated[

@@ -18,12 +18,12 @@ Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper
 Variant = Annotated[
     str | None,
     typer.Option(
-        help="Judge the paper's base, csg, cn or csgcn, or budget, in place of tstar's advice for each training."
+        help="Judge the paper's base, csg, cn or csgcn, or budget, in place of the law's T for each training."
     ),
 ]
 CoefficientFile = Annotated[
     Path | None,
-    typer.Option(help="Judge your own coefficients, a JSON file, in place of the advice."),
+    typer.Option(help="Judge your own coefficients, a JSON file, in place of the law's T."),
 ]
 
 
