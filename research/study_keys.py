@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import MISSING, fields
 
@@ -22,8 +23,10 @@ Keys marked ◆ may name a part of your own, `"./file.py:name"` (relative to the
 
 def meanings(kind: type) -> dict[str, str]:
     """The attributes of a docstring, name → meaning."""
-    text = (kind.__doc__ or "").partition("Attributes:")[2]
-    found = re.findall(r"^ {8}(\w+): (.*(?:\n {9,}.*)*)", text, re.MULTILINE)
+    text = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:")[
+        2
+    ]  # Python 3.13 takes the indent away
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
     return {name: " ".join(meaning.split()) for name, meaning in found}
 
 

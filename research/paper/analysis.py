@@ -139,17 +139,17 @@ def stability(scores: pd.DataFrame, allowed: Sequence[str] = VARIANTS) -> list[s
     return [str(scores.drop(index=left)[list(allowed)].mean().idxmax()) for left in scores.index]
 
 
-def write(folder: Path) -> list[Path]:
+def write(folder: Path, packaged: Path = PACKAGED) -> list[Path]:
     """Rebuild the pages of ``results/paper`` in ``folder``, and the default variant in the package."""
     from research.paper.pages import pages
 
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(default_variant(), indent=2, ensure_ascii=False) + "\n"
-    written = [DEFAULT_VARIANT]
-    DEFAULT_VARIANT.write_text(text, encoding="utf-8")
+    written = [packaged / DEFAULT_VARIANT.name]
+    written[0].write_text(text, encoding="utf-8")
     for name, page in pages().items():
         # Two of them are what ``tstar paper`` prints.
-        for place in (folder, *([PACKAGED] if name in ("analysis.md", "discrepancies.md") else [])):
+        for place in (folder, *([packaged] if name in ("analysis.md", "discrepancies.md") else [])):
             written.append(place / name)
             written[-1].write_text(page, encoding="utf-8")
     return written

@@ -116,9 +116,9 @@ def test_pages_hold_the_numbers():
     assert all("nan" not in page for page in text.values())
 
 
-def test_write_rebuilds_the_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr(analysis, "DEFAULT_VARIANT", tmp_path / "default_variant.json")
-    written = analysis.write(tmp_path / "pages")
+def test_write_rebuilds_the_pages(tmp_path):
+    written = analysis.write(tmp_path / "pages", packaged=tmp_path)
+    assert all(path.is_relative_to(tmp_path) for path in written)
     assert {path.name for path in written} == {"default_variant.json", *pages()}
     assert all(path.read_text(encoding="utf-8") for path in written)
 

@@ -25,6 +25,11 @@ pytestmark = [
 ]
 
 
+def rows_of(path):
+    with Store(path) as store:
+        return {row["key"]: row for row in store.rows()}
+
+
 def test_a_killed_worker_costs_one_attempt_of_one_run(tmp_path):
     study = parse_study(LONGER.replace("epochs = 12", "epochs = 30"))
     engine = LocalEngine(2, "cpu")
@@ -54,11 +59,11 @@ def test_the_numbers_do_not_depend_on_the_engine_or_its_workers(study, tmp_path,
             run_sweep(make_plan(study, store), store, inline())
     finally:
         torch.set_num_threads(threads)
-    tables = [{row["key"]: row for row in Store(tmp_path / "inline.db").rows()}]
+    tables = [rows_of(tmp_path / "inline.db")]
     for workers in (1, 2):
         path = tmp_path / f"{workers}.db"
         sweeping.sweep(study, path, workers=workers, device="cpu")
-        tables.append({row["key"]: row for row in Store(path).rows()})
+        tables.append(rows_of(path))
     for key, row in tables[0].items():
         for other in tables[1:]:
             assert all(row[name] == other[key][name] for name in RESULTS)
@@ -83,7 +88,7 @@ def test_workers_decode_images_that_do_not_fit_to_the_same_numbers(tmp_path, mon
         monkeypatch.setattr(shared, "WORTHWHILE", int(megabytes) or 1)
         path = tmp_path / f"{megabytes}.db"
         sweeping.sweep(study, path, workers=1, device="cpu", data_root=str(tmp_path))
-        tables.append({row["key"]: row for row in Store(path).rows()})
+        tables.append(rows_of(path))
     held, streamed = tables
     assert len(held) == 2
     for key, row in held.items():

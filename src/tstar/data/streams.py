@@ -7,6 +7,7 @@ import pickle
 import random
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,9 @@ _INPUTS = (
     "image", "img", "images", "pixel_values", "input", "inputs", "x", "data", "features", "input_ids",
 )  # fmt: skip
 _LABELS = ("label", "labels", "target", "targets", "y", "class", "fine_label")
+_forking = (
+    threading.Lock()
+)  # one fork at a time: libraries that watch forks refuse a second one beside the first
 _CHUNK = 64  # samples that come from another process at a time
 
 
@@ -154,9 +158,12 @@ def elsewhere(make: Callable[[], Iterable[T]], seed: int) -> Iterator[T]:
     if not hasattr(os, "fork") or sys.platform == "darwin":
         yield from make()
         return
+    global _forking
     receiving, sending = os.pipe()
-    child = os.fork()
+    with _forking:
+        child = os.fork()
     if child == 0:
+        _forking = threading.Lock()  # the parent's is held here, by nobody
         status = 1
         try:
             os.close(receiving)

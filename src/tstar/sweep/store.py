@@ -16,7 +16,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +52,19 @@ class Store:
         with self._explained():
             # isolation_level=None: every statement is its own transaction, or we say BEGIN.
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._open(create)
+            try:
+                self._db.row_factory = sqlite3.Row
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._open(create)
+            except BaseException:
+                self._db.close()
+                raise
         self._inode = os.stat(self.path).st_ino
         self._watched: dict[str, tuple[object, object, float]] = {}
 
     def _open(self, create: bool) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA:
-            self._db.close()
             raise TstarError(
                 f"The store {str(self.path)!r} was written by a newer version of tstar (schema "
                 f"{version}, this one knows {SCHEMA}); update tstar. Nothing was changed."
@@ -74,7 +77,6 @@ class Store:
                 self._upgrade()
             return
         if tables or not create:
-            self._db.close()
             raise TstarError(
                 f"{str(self.path)!r} must be a store of tstar, but it is another SQLite file; "
                 "choose another path with --store."
@@ -337,6 +339,11 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
+
+    def __del__(self) -> None:
+        # One that was forgotten, or never opened: Python 3.13 warns of a connection that nobody closed.
+        with suppress(AttributeError, sqlite3.Error):
+            self._db.close()
 
     def __enter__(self) -> Store:
         return self
