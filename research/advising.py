@@ -130,13 +130,18 @@ CANDIDATES: dict[str, Fit] = {
 LEFT_OUT = {"data set": "dataset", "architecture": "network", "batch sizes": "batches"}
 
 
+def picked(rows: pd.DataFrame, advised: pd.Series, what: str = "gain") -> pd.Series:
+    """What the advised recipe gave in each condition, over plain (``"gain"``) or over tuned plain (``"over_tuned"``)."""
+    return pd.Series(
+        [rows.at[i, f"{what}_{recipe}"] for i, recipe in advised.items()], advised.index
+    )
+
+
 def judged(rows: pd.DataFrame, advised: pd.Series) -> dict[str, float]:
     """What an advice is worth over the user's own model, and beside a search."""
     beyond = 2 * noise(rows) / math.sqrt(2)
-    pick = [rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()]
-    tuned = [rows.at[i, f"over_tuned_{recipe}"] for i, recipe in advised.items()]
-    gains = pd.Series(pick, index=rows.index).fillna(0.0)
-    held, over = gains.clip(-MOST, MOST), pd.Series(tuned, index=rows.index).clip(-MOST, MOST)
+    gains = picked(rows, advised).fillna(0.0)
+    held, over = gains.clip(-MOST, MOST), picked(rows, advised, "over_tuned").clip(-MOST, MOST)
     mean, low, high = clustered.interval(held, rows["dataset"], rows["network"])
     families = held.groupby(rows["network"]).mean()
     searched = rows["gain_tuned"].clip(-MOST, MOST).mean()
@@ -164,8 +169,7 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
         if some.empty:
             continue
         for baseline, column in {"plain": "gain", "tuned": "over_tuned"}.items():
-            values = [rows.at[i, f"{column}_{advised[i]}"] for i in some.index]
-            gains = pd.Series(values, index=some.index).fillna(0.0).clip(-MOST, MOST)
+            gains = picked(rows, advised[some.index], column).fillna(0.0).clip(-MOST, MOST)
             mean, low, high = clustered.interval(gains, some["dataset"], some["network"])
             left = float((advised[some.index] == LEAVE).mean())
             made.append({"part": part, "over": baseline, "conditions": len(some), "gain": mean, "low": low, "high": high,

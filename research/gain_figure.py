@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from research.advising import CANDIDATES, SHIPS, left_out, with_gains
+from research.advising import CANDIDATES, SHIPS, left_out, picked, with_gains
 from research.user_gains import MOST, load, noise, table
 from tstar.report.style import BLUE, FAINT, INK, look
 
@@ -26,7 +26,7 @@ def main() -> None:
     rows = with_gains(table(load()))
     rows = rows[rows["norms"] != "pretrained"].reset_index(drop=True)
     advised = left_out(rows, CANDIDATES[SHIPS], "network")
-    gains = np.array([rows.at[i, f"gain_{recipe}"] for i, recipe in advised.items()])
+    gains = picked(rows, advised).to_numpy()
     held = rows.assign(gain=np.clip(gains, -MOST, MOST))
     networks = held.groupby("network")["gain"].mean().sort_values().index
     width = 2 * noise(rows) / math.sqrt(2)

@@ -198,7 +198,8 @@ def recommend(
             csg = _measure(data, K, extra)
     ours = variant is None and coefficients is None
     leave, evidence, factor = norm is None, None, 1.0
-    failing = tuple(transformer_rate(told)) if _attends(unwrap(model)) else ()
+    attends = _attends(unwrap(model))
+    failing = tuple(transformer_rate(told)) if attends else ()
     extra += failing
     if leave:
         extra.append(
@@ -215,14 +216,15 @@ def recommend(
         chosen = similar.choice(told.family, told.scenario)
         recipe = similar.recipe_of(told.family, told.scenario)
         factor = similar.rate_of(told.family, told.scenario)
-        if _attends(unwrap(model)) and any(transformer_rate(_at(told, factor))):
+        kept = attends and any(transformer_rate(_at(told, factor)))
+        if kept:
             recipe, factor = "bn", 1.0
             extra.append(Notice("note", "rate-kept", "A higher rate would be one at which transformers failed with SGD, so yours is kept."))  # fmt: skip
         samples = None if data is None else _length(data)
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         nothing = chosen["recipe"] == similar.LEAVE
         leave = nothing or not evidence.supports
-        if recipe == similar.recipe_of(told.family, told.scenario) and (not leave or (nothing and not evidence.far)):  # fmt: skip
+        if not kept and (not leave or (nothing and not evidence.far)):
             extra.append(_choice(told, chosen))
     factor = 1.0 if leave else factor
     result = computed(found.num_features, K, csg, _at(told, factor), variant, coefficients)
@@ -261,8 +263,6 @@ def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
     if chosen["recipe"] == similar.LEAVE:
         return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
     kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
-    if chosen["low"] == chosen["high"]:  # a gain counts at most so much in a mean
-        return Notice("note", "gain", f"In all {count} {kind} with {family} it gained {chosen['gain']:.0f} points or more.")  # fmt: skip
     text = (
         f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
         f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."

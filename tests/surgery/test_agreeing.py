@@ -129,7 +129,7 @@ def test_an_advice_for_another_model_is_reported(advice, apply):
 
 def test_an_advice_for_another_kind_of_optimizer_is_reported(advice):
     model = mlp()
-    with pytest.warns(TstarWarning, match=r"for optimizer = sgd, but .* to optimizer = AdamW, "):
+    with pytest.warns(TstarWarning, match=r"for optimizer = sgd, but .* to optimizer = adamw, "):
         tstar.temper(model, advice, optimizer=AdamW(model.parameters(), lr=1e-3))
     with pytest.warns(TstarWarning, match=r"for optimizer = sgd, but .* to optimizer = adamw, "):
         groups(mlp(), advice, optimizer="adamw", lr=1e-3)

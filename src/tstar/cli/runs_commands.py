@@ -17,7 +17,7 @@ from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, OfStudy, Where
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import duration
-from tstar.sweep.columns import COLUMNS, METRICS, MIXED
+from tstar.sweep.columns import COLUMNS, METRICS, MIXED, json_object
 from tstar.text import printable
 
 runs = typer.Typer(
@@ -69,7 +69,7 @@ def list_runs(
         return
     console = Console()
     cells = {n: [_cell(n, row[n]) for row in rows[:limit]] for n in _columns(rows[:limit])}
-    cells["lr"] = [_rate(opened({n: row[n] for n in ("lr", "extra")})) for row in rows[:limit]]
+    cells["lr"] = [_rate(row["lr"], json_object(row["extra"])) for row in rows[:limit]]
     if console.is_terminal:
         same, table = _fitting(cells, console)
         if same:
@@ -158,7 +158,7 @@ def show_run(
     for name, value in row.items():
         if value is not None:
             shown = _cell(name, value) if name in _TIMES else printable(value, lines=True)
-            shown = _rate(row) if name == "lr" else shown
+            shown = _rate(value, row["extra"]) if name == "lr" else shown
             console.print(f"[bold]{name:>18}[/] ", end="")
             console.print(shown, markup=False, soft_wrap=True)
 
@@ -203,10 +203,10 @@ def merge_runs(
         )
 
 
-def _rate(row: Mapping[str, Any]) -> str:
+def _rate(lr: object, extra: object) -> str:
     """The learning rate that was asked for, and what the method multiplied it by: 0.1 ×3."""
-    factor = row["extra"].get("lr_factor", 1) if isinstance(row["extra"], dict) else 1
-    return _cell("lr", row["lr"]) + (f" ×{_cell('lr', float(factor))}" if factor != 1 else "")
+    factor = extra.get("lr_factor", 1) if isinstance(extra, dict) else 1
+    return _cell("lr", lr) + (f" ×{_cell('lr', float(factor))}" if factor != 1 else "")
 
 
 def _cell(name: str, value: object) -> str:

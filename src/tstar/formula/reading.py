@@ -30,16 +30,21 @@ def optimizer_facts(optimizer: Any, layer: Any, known: Callable[[str], bool]) ->
     """Name, highest rate so far, momentum and weight decay of the group that trains ``layer``."""
     optimizer = unwrapped(optimizer)
     group = optimizer.param_groups[_group(optimizer, layer)]
-    names = [kind.__name__.lower() for kind in type(optimizer).__mro__]
     # A cycle of momentum starts at its highest; what the user gave is the optimizer's default.
     cycled = "max_momentum" in group
     momentum = optimizer.defaults.get("momentum") if cycled else group.get("momentum")
     return {
-        "optimizer": next(filter(known, names), names[0]),
+        "optimizer": optimizer_name(optimizer, known),
         "lr": highest_rate(group),
         "momentum": momentum,
         "weight_decay": group.get("weight_decay"),
     }
+
+
+def optimizer_name(optimizer: Any, known: Callable[[str], bool]) -> str:
+    """What an optimizer is called, in lower case: by the first of its classes that is known, else by its own."""
+    names = [kind.__name__.lower() for kind in type(unwrapped(optimizer)).__mro__]
+    return next(filter(known, names), names[0])
 
 
 def unwrapped(optimizer: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tstar.errors import TstarWarning
-from tstar.formula.reading import highest_rate, unwrapped
+from tstar.formula.reading import highest_rate, optimizer_name
 from tstar.formula.training import family
 from tstar.surgery.finding import Head
 
@@ -45,8 +45,7 @@ def _kind(optimizer: Any) -> str | None:
         optimizer = optimizer[0]
     if isinstance(optimizer, str):
         return optimizer
-    names = [kind.__name__ for kind in type(unwrapped(optimizer)).__mro__]
-    return next((name for name in names if family(name) != "other"), names[0])
+    return optimizer_name(optimizer, lambda name: family(name) != "other")
 
 
 def warn_of_rate(advice: Any, groups: Iterable[Mapping[str, Any]], heads: Sequence[Head]) -> None:

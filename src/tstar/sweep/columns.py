@@ -74,15 +74,19 @@ def recovered(row: Mapping[str, Any]) -> dict[str, Any]:
     """What older stores kept elsewhere: a metric's values in `extra` alone, an augmentation's name in `spec`."""
     found: dict[str, Any] = {}
     if row["metric"] is not None and all(row[name] is None for name in METRICS):
-        found |= own_scores(_object(row["extra"]))
+        found |= own_scores(json_object(row["extra"]))
     if row["source"] is not None:
-        asked = _object(row["spec"])
+        asked = json_object(row["spec"])
         found |= {name: asked[name] for name in MIXED if isinstance(asked.get(name), str)}
     return found
 
 
-def _object(text: str | None) -> dict[str, Any]:
-    content = None if text is None else json.loads(text)
+def json_object(text: object) -> dict[str, Any]:
+    """What a cell of JSON describes; empty where it describes no object."""
+    try:
+        content = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return {}
     return content if isinstance(content, dict) else {}
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tstar.errors import TstarError, unknown
-from tstar.sweep.columns import COLUMNS, MIXED, fits
+from tstar.sweep.columns import COLUMNS, MIXED, json_object
 
 Row = Mapping[str, Any]
 Asked = Iterable[tuple[object, object]]  # the columns studies and started of every run
@@ -74,10 +73,7 @@ def last_started(asked: Asked) -> dict[str, dict[str, float]]:
 
 def studies_of(text: object) -> dict[str, str | None]:
     """Study → its hash, ``None`` where it asks for the run no longer, of a run's column ``studies``."""
-    if not isinstance(text, str) or not fits("studies", text):
-        return {}
-    names = json.loads(text)
-    return names if isinstance(names, dict) else {}
+    return json_object(text)
 
 
 def _compiled(text: str) -> Callable[[Row], Any]:

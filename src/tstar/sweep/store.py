@@ -16,7 +16,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -339,11 +339,6 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
-
-    def __del__(self) -> None:
-        # One that was forgotten, or never opened: Python 3.13 warns of a connection that nobody closed.
-        with suppress(AttributeError, sqlite3.Error):
-            self._db.close()
 
     def __enter__(self) -> Store:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,8 +154,12 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
     if any(path.resolve() == Path(into).resolve() for path in paths):
         raise TstarError(f"The store {str(into)!r} cannot be merged into itself.")
     # All of them exist and can be read, before anything is written.
-    opened = [_Export(path) if path.suffix in _EXPORTS else Store(path) for path in paths]
-    with Store(into, create=True) as target:
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(closing(_Export(path) if path.suffix in _EXPORTS else Store(path)))
+            for path in paths
+        ]
+        target = stack.enter_context(Store(into, create=True))
         known = last_started(pair for one in (target, *opened) for pair in one.asked())
         for source in opened:
             for row in source.rows():
@@ -177,7 +182,6 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
                 studies = (target.get(row["key"]) or row).get("studies")  # of both
                 target.insert({**row, "studies": studies})
                 added, replaced = added + (have is None), replaced + (have is not None)
-            source.close()
     return Merged(added, replaced, kept, tuple(differing))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from tstar.report.tables.cells import (
     spread_cell,
     text_cell,
 )
+from tstar.sweep.columns import json_object
 
 
 def advice_table(records: Records) -> Table:
@@ -235,13 +235,10 @@ def methods_table(records: Records) -> Table:
 _FACTOR = " lr factor: what the method multiplied the learning rate of its block by; a dash where it recorded none."
 
 
-def _recorded(run: Mapping[str, Any], name: str) -> float | None:
-    """A number that the method recorded beside its scores, if it did."""
-    try:
-        extra = json.loads(run.get("extra") or "{}")
-    except (TypeError, ValueError):
-        return None
-    return number(extra.get(name)) if isinstance(extra, dict) else None
+def _recorded(runs: Iterable[Mapping[str, Any]], name: str) -> list[float]:
+    """The numbers of that name that the method recorded beside its scores."""
+    found = (number(json_object(run.get("extra")).get(name)) for run in runs)
+    return [value for value in found if value is not None]
 
 
 def _method(name: str, runs: list[dict[str, Any]], metric: str) -> tuple[Cell, ...]:
@@ -252,8 +249,7 @@ def _method(name: str, runs: list[dict[str, Any]], metric: str) -> tuple[Cell, .
         return float(np.mean(values)) if values else None
 
     failed = sum(run.get("status") == "failed" for run in runs)
-    factors = [v for run in runs if (v := _recorded(run, "lr_factor")) is not None]
-    left = [v for run in runs if (v := _recorded(run, "left")) is not None]
+    factors, left = _recorded(runs, "lr_factor"), _recorded(runs, "left")
     return (
         Cell(f"{name}: left as it is" if left and all(left) else name, name),
         number_cell(float(np.mean(scores)) if scores else None),
