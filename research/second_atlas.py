@@ -167,10 +167,9 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
 
 
 def at_tuned(chosen: Spec) -> Iterator[Spec]:
-    """What a user gains who has tuned the plain model: it, and BN with T at the same rate and decay, two seeds each."""
+    """What a user who has tuned the plain model is asked to do: BN with T at the same rate and decay; two seeds of both."""
     with_norm = replace(chosen, norm="batch", temperature=advised(chosen))
-    for seed in (0, 1):
-        yield from (replace(chosen, seed=seed), replace(with_norm, seed=seed))
+    yield from (with_norm, replace(chosen, seed=1), replace(with_norm, seed=1))
 
 
 def runs_of(condition: Condition, found: Results) -> list[Spec]:
