@@ -185,8 +185,9 @@ def missing(condition: Condition, found: Results) -> list[Spec]:
 
 def work(store: Store, conditions: Iterable[Condition], data_root: str) -> Iterator[Outcome]:
     """Run what is missing, condition by condition."""
+    found = results(store)
     for condition in conditions:
-        found, tried = results(store), set[str]()
+        tried = set[str]()
         while left := [s for s in missing(condition, found) if identity(s) not in tried]:
             tried.add(identity(left[0]))
             for outcome in runs_all(store, left[:1], data_root, "atlas2"):
