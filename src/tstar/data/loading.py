@@ -69,7 +69,7 @@ def load(
     entry = CATALOGUE.get(name.lower())
     if entry is not None:
         return entry.read(base, size, download)
-    reference = _reference(name)
+    reference = own.named(name, "tstar.data")
     if reference is not None:
         return from_function(reference, base, size)
     path = locate(name, base)
@@ -123,13 +123,8 @@ def locate(
 
 def takes_size(name_or_path: str | os.PathLike[str]) -> bool:
     """Whether ``size`` can be given for what has this name: not for a function of your own that takes none."""
-    reference = _reference(_checked(name_or_path))
+    reference = own.named(_checked(name_or_path), "tstar.data")
     return reference is None or own.takes(own.load(reference), "size")
-
-
-def _reference(name: str) -> str | None:
-    """The function of your own that a name stands for, if it does."""
-    return name if own.is_reference(name) else own.entry_points("tstar.data").get(name)
 
 
 def _checked(name: Any) -> str:
