@@ -98,6 +98,8 @@ def test_it_measures_the_data():
     assert advice.csg == pytest.approx(float(tstar.csg(x, y)))
     mismatch = tstar.recommend(model(64, 10), (x, y))
     assert ("warning", "class-count") in codes(mismatch)
+    assert ("warning", "class-count") in codes(tstar.recommend(model(64, 3), "digits"))
+    assert ("warning", "class-count") not in codes(tstar.recommend(model(64, 10), "digits"))
     broken = tstar.recommend(net, (x[:2], y[:2]))  # too few for their difficulty
     assert ("caution", "csg-failed") in codes(broken)
     assert broken.csg is None

@@ -129,3 +129,10 @@ def test_functions_at_hand_become_references():
     for part in (lambda: 1, own, 3, test_a_part_is_given_what_it_takes.__call__):
         with pytest.raises(TstarError, match=r"models.* must be a function or class"):
             own.reference_to(part, "models['x']")
+
+
+def test_a_name_stands_for_itself_or_for_what_a_package_offers(monkeypatch):
+    monkeypatch.setattr(own, "entry_points", {"tstar.models": {"wide": "package:wide"}}.get)
+    assert own.named("./net.py:make", "tstar.models") == "./net.py:make"
+    assert own.named("wide", "tstar.models") == "package:wide"
+    assert own.named("resnet10", "tstar.models") is None

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from tstar.data.door import Source, count_classes, open_data
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
 from tstar.formula.cautions import Notice, by_gravity, notices, transformer_rate
@@ -21,13 +21,16 @@ from tstar.formula.training import Keywords, Training
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm
-from tstar.surgery.normalizing import norms_of
-from tstar.surgery.preceding import preceding_norm
+from tstar.surgery.network import attends, is_mostly_frozen, norms_of
+from tstar.surgery.preceding import defined_before, preceding_norm
 from tstar.surgery.refusing import check_task
 from tstar.surgery.speed import FAR, matched_backbone
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_SIZE = 32  # of images that are read by name, as for csg
+_MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
 
 
 @dataclass(frozen=True)
@@ -178,28 +181,27 @@ def recommend(
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     if norm is not None and not (isinstance(norm, str) and norm == "batch"):
         raise unknown("norm", norm, ("batch",))
-    found = resolve_head(model, head, example_input)
-    check_task(unwrap(model), [found], loss)
-    check_head(unwrap(model), found)
+    found, net = resolve_head(model, head, example_input), unwrap(model)
+    check_task(net, [found], loss)
+    check_head(net, found)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
-    if data is not None:
-        _check_data(data)
-    norms = norms_of(unwrap(model), found.layer)
-    told = _told(data, training, found)
+    source = None if data is None else open_data(data, size=_SIZE)
+    norms = norms_of(net, found.layer)
+    told = _told(data, source, training, found)
     extra: list[Notice] = []
     if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
         told = replace(told, scenario=None)
-    elif told.scenario is None and norms != "frozen" and _mostly_frozen(unwrap(model)):
+    elif told.scenario is None and norms != "frozen" and is_mostly_frozen(net):
         told = replace(told, scenario="finetune")
         extra.append(Notice("note", "frozen", "Most of the parameters are frozen, so this is taken for fine-tuning."))  # fmt: skip
-    if data is not None:
-        extra += _class_count(data, K)
+    if source is not None:
+        extra += _class_count(source, K)
         if csg is None and uses_csg(told, variant, coefficients):
-            csg = _measure(data, K, extra)
+            csg = _measure(source, K, extra)
     ours = variant is None and coefficients is None
     leave, evidence, factor = norm is None, None, 1.0
-    attends = _attends(unwrap(model))
-    failing = tuple(transformer_rate(told)) if attends else ()
+    transformer = attends(net)
+    failing = tuple(transformer_rate(told)) if transformer else ()
     extra += failing
     if leave:
         extra.append(
@@ -216,11 +218,11 @@ def recommend(
         chosen = similar.choice(told.family, told.scenario)
         recipe = similar.recipe_of(told.family, told.scenario)
         factor = similar.rate_of(told.family, told.scenario)
-        kept = attends and any(transformer_rate(_at(told, factor)))
+        kept = transformer and any(transformer_rate(_at(told, factor)))
         if kept:
             recipe, factor = "bn", 1.0
             extra.append(Notice("note", "rate-kept", "A higher rate would be one at which transformers failed with SGD, so yours is kept."))  # fmt: skip
-        samples = None if data is None else _length(data)
+        samples = None if source is None else source.samples
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         nothing = chosen["recipe"] == similar.LEAVE
         leave = nothing or not evidence.supports
@@ -233,12 +235,13 @@ def recommend(
     leave = leave or result.leave
     result = replace(result, leave=leave, temperature=1.0 if leave else result.temperature)
     result = replace(result, notices=notices(result, K))
-    follows = _preceding_norm(unwrap(model), found, example_input) if norm else None
-    extra += _network(unwrap(model), found, follows)
+    follows = None
+    if norm and defined_before(net, found.layer):
+        follows = preceding_norm(net, found, example_input)
+    extra += _network(found, None if follows is None else follows[0])
     if not leave and example_input is not None and told.family == "sgd":
         inserted: Norm | None = None if follows else "batch"
-        per_rate = factor / result.temperature
-        extra += _speed(unwrap(model), found, per_rate, example_input, inserted)
+        extra += _speed(net, found, factor / result.temperature, example_input, inserted)
     optimizer = training.get("optimizer")
     return Recommendation(
         temperature=result.temperature,
@@ -297,45 +300,19 @@ def _at(training: Training, factor: float) -> Training:
     return replace(training, lr=float(f"{factor * training.lr:.12g}"))
 
 
-def _told(data: Any, training: Keywords, head: Head) -> Training:
+def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> Training:
     """How one trains, the length and the batch size of the data counted in where they are needed and known."""
     known: dict[str, Any] = dict(training)
     size = getattr(data, "batch_size", None)  # of a DataLoader
     if size is not None and known.get("batch_size") is None:
         known["batch_size"] = size
     counted = known.get("epochs") is not None and known.get("steps") is None
-    if counted and data is not None and known.get("samples") is None:
-        known["samples"] = _length(data)
+    if counted and source is not None and known.get("samples") is None:
+        known["samples"] = source.samples
     return Training.of(**known, layer=head.layer)
 
 
-def _check_data(data: Any) -> None:
-    """Refuse what holds no labeled samples, whether or not the formula will read them."""
-    from tstar.data.door import open_data
-
-    if not isinstance(data, str | os.PathLike):  # whose length is asked for below
-        open_data(data)
-
-
-def _length(data: Any) -> int | None:
-    """The number of samples, where it can be told without reading them."""
-    if isinstance(data, str | os.PathLike):
-        from tstar.data.door import open_data
-
-        return open_data(data).length
-    if getattr(data, "batch_size", None) is not None:  # a DataLoader
-        data = getattr(data, "dataset", data)
-    if hasattr(data, "y_train"):  # a tstar.data.DataSet
-        data = data.y_train
-    elif isinstance(data, tuple) and len(data) == 2:
-        data = data[1]
-    try:
-        return len(data)
-    except TypeError:
-        return None
-
-
-def _network(model: nn.Module, head: Head, follows: str | None) -> Iterator[Notice]:
+def _network(head: Head, follows: str | None) -> Iterator[Notice]:
     """What is known to go wrong with this kind of network, or will matter later."""
     if follows:
         yield Notice(
@@ -352,40 +329,7 @@ def _network(model: nn.Module, head: Head, follows: str | None) -> Iterator[Noti
         )
 
 
-def _mostly_frozen(model: nn.Module) -> bool:
-    """Whether fewer than half of the parameters are trained, as with low-rank adapters."""
-    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
-    return 2 * sum(size for size, trained in sizes if trained) < sum(size for size, _ in sizes)
-
-
-def _attends(model: nn.Module) -> bool:
-    return any("attention" in type(module).__name__.lower() for module in model.modules())
-
-
-_MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
-
-
-def _preceding_norm(model: nn.Module, head: Head, example_input: Any) -> str | None:
-    """The path of a BatchNorm whose output is the output layer's input; a run tells, where one is defined there."""
-    if not _norm_defined_before(model, head.layer):
-        return None
-    found = preceding_norm(model, head, example_input)
-    return None if found is None else found[0]
-
-
-def _norm_defined_before(model: nn.Module, layer: nn.Module) -> bool:
-    """Whether a BatchNorm is defined just before ``layer``; what does nothing in eval mode does not count."""
-    idle = (nn.Identity, nn.Dropout, nn.Flatten)
-    last: nn.Module | None = None
-    for module in model.modules():
-        if module is layer:
-            break
-        if next(module.children(), None) is None and not isinstance(module, idle):
-            last = module
-    return isinstance(last, _BatchNorm)
-
-
-def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
+def _measure(data: Source, num_classes: int, extra: list[Notice]) -> float | None:
     """csg of the data; a notice in place of a number where it cannot be computed."""
     from tstar.difficulty import csg
 
@@ -397,16 +341,9 @@ def _measure(data: Any, num_classes: int, extra: list[Notice]) -> float | None:
         return None
 
 
-def _class_count(data: Any, num_classes: int) -> Iterator[Notice]:
-    """Whether the data have other classes than the model, where their labels are at hand without reading samples."""
-    labels: Any = getattr(data, "y_train", getattr(data, "targets", None))
-    if labels is None and isinstance(data, tuple) and len(data) == 2:
-        labels = data[1]
-    try:
-        values = labels.tolist() if hasattr(labels, "tolist") else list(labels or ())
-        count = len({value for value in values if value == value})
-    except (TypeError, RuntimeError):
-        return
+def _class_count(data: Source, num_classes: int) -> Iterator[Notice]:
+    """Whether the data have other classes than the model, where that is known without reading samples."""
+    count = count_classes(data)
     if count and count != num_classes:
         yield Notice(
             "warning",

@@ -49,6 +49,11 @@ def entry_points(group: str) -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=group)}
 
 
+def named(name: str, group: str) -> str | None:
+    """The reference that a name stands for, if it does: itself, or what an installed package offers under it."""
+    return name if is_reference(name) else entry_points(group).get(name)
+
+
 def reference_to(part: object, what: str) -> str:
     """The reference of a function or class that a script has at hand."""
     name = getattr(part, "__qualname__", "")

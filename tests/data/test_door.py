@@ -11,6 +11,7 @@ from torch.utils.data import (
     IterableDataset,
     Subset,
     TensorDataset,
+    WeightedRandomSampler,
 )
 
 from tests.data.forms import EXPECTED, RNG, Pairs, X, Y
@@ -204,3 +205,41 @@ def test_classes_are_counted_without_decoding_an_image(tmp_path):
     assert count_classes(tmp_path / "x.npz") == 3
     assert count_classes("digits") == 10
     assert count_classes(load("digits")) == 10
+
+
+def test_classes_are_counted_wherever_the_labels_are_listed():
+    assert count_classes((X, Y)) == 3
+    assert count_classes((Pairs(), Y)) == 3
+    assert count_classes(open_data((X, np.where(Y == 2, np.nan, Y)))) == 2
+    listed = Pairs()
+    listed.targets = Y.tolist()
+    assert count_classes(listed) == count_classes(DataLoader(listed)) == 3
+    assert count_classes(Subset(listed, [0, 1])) is None  # a part need not have all of them
+    assert count_classes(Stream()) is None
+
+
+def test_samples_are_counted_in_whatever_order_a_loader_goes():
+    weighted = WeightedRandomSampler([1.0] * len(Y), 30)
+    loader = DataLoader(Pairs(), batch_size=7, sampler=weighted)
+    assert open_data(loader).length is None
+    assert open_data(loader).samples == len(Y) == open_data((X, Y)).samples
+    assert open_data(Stream()).samples is None
+
+
+def test_what_was_opened_is_not_opened_again():
+    source = open_data((X, Y))
+    assert open_data(source) is source
+    assert csg(source, samples=20).value == EXPECTED
+
+
+def test_size_is_for_images_that_are_read_by_name(tmp_path, monkeypatch):
+    rows = "".join(f"{'red green' if i % 2 else 'blue dog'},{i % 2}\n" for i in range(20))
+    for part in ("train", "test"):
+        (tmp_path / f"texts_{part}.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    assert csg("texts", root=tmp_path).value == pytest.approx(0, abs=1e-6)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\ndef sets(root):\n    x = np.eye(6, 4, dtype=np.float32)\n"
+        "    return x, np.arange(6) % 2, x, np.arange(6) % 2\n",
+        encoding="utf-8",
+    )
+    assert csg(f"{tmp_path / 'mine.py'}:sets", neighbors=2).num_samples == 6

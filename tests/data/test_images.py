@@ -11,7 +11,8 @@ Image = pytest.importorskip("PIL.Image")
 
 from tstar import TstarError, csg  # noqa: E402
 from tstar.data import DataSet, join, load  # noqa: E402
-from tstar.data.images import LOADERS, MEMORY, Images, fit_in_memory, streamed  # noqa: E402
+from tstar.data.images import MEMORY, Images, fit_in_memory, streamed  # noqa: E402
+from tstar.data.limits import LOADERS  # noqa: E402
 from tstar.data.task import as_task  # noqa: E402
 from tstar.models import build  # noqa: E402
 from tstar.training import Config, train  # noqa: E402
@@ -54,7 +55,7 @@ def test_the_limit_is_what_both_parts_need(
     images = streamed(both[1].x_train)
     assert images is not None
     many = -(-(1 << 20) // images.numel())
-    monkeypatch.setenv(MEMORY, "1")
+    monkeypatch.setenv("TSTAR_MEMORY_MB", "1")
     assert fit_in_memory(*[images] * (many - 1))
     assert not fit_in_memory(*[images] * (many + 1))
 

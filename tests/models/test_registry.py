@@ -195,3 +195,16 @@ def test_depth_adds_layers(name: str) -> None:
 def test_depth_belongs_to_the_networks_of_this_package() -> None:
     with pytest.raises(TstarError, match="trunk_features and depth"):
         build("torchvision/resnet18", 5, depth=2)
+
+
+def test_a_network_of_your_own_gets_what_it_takes_and_refuses_what_it_does_not(tmp_path) -> None:
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\n"
+        "def deep(num_classes, depth=1):\n    return nn.Sequential(*[nn.Linear(8, 8)] * depth, nn.Linear(8, num_classes))\n"
+        "def flat(num_classes):\n    return nn.Linear(8, num_classes)\n",
+        encoding="utf-8",
+    )
+    assert len(build(f"{tmp_path / 'nets.py'}:deep", 5, depth=3)) == 4
+    for chosen in ("depth", "trunk_features", "num_features"):
+        with pytest.raises(TstarError, match=f"takes no {chosen}"):
+            build(f"{tmp_path / 'nets.py'}:flat", 5, **{chosen: 3})

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,9 +15,6 @@ from tstar.cli.app import USE, app
 from tstar.cli.options import AsJson, DataRoot
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
-
-if TYPE_CHECKING:
-    from tstar.data import DataSet
 
 
 def _training(
@@ -125,12 +122,12 @@ def recommend(
     from tstar.errors import TstarError
     from tstar.models import build
 
-    given: Any = data
+    source = None
     if data is not None:
-        from tstar.data.door import count_classes
+        from tstar.data.door import count_classes, open_data
 
-        given = data if data_root is None else _below(data_root, data)
-        count = count_classes(given)
+        source = open_data(data, size=32, root=data_root)
+        count = count_classes(source)
         if classes not in (None, count):
             raise TstarError(
                 f"--classes must agree with the data, which have {count}, got {classes}."
@@ -138,15 +135,7 @@ def recommend(
         classes = count
     if classes is None:
         raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
-    _show(advise(build(model, classes, num_features=features), given, **how), as_json, ctx)
-
-
-def _below(root: Path, data: str) -> Path | DataSet:
-    """A file or folder below the root, by its path; what has only a name, by its data."""
-    from tstar.data.loading import load, locate
-
-    found = locate(data, root)
-    return load(data, root=root) if found is None else found.absolute()
+    _show(advise(build(model, classes, num_features=features), source, **how), as_json, ctx)
 
 
 def _show(advice: Any, as_json: bool, ctx: typer.Context) -> None:

@@ -28,7 +28,8 @@ class Source:
     """Labeled samples as they came in: whole arrays ``x`` and ``y``, or a stream of pairs.
 
     ``pairs(positions)`` gives (sample, label) one by one; of map-style data only those at
-    ``positions``, unless ``None``. ``length`` is the number of samples where positions can be chosen.
+    ``positions``, unless ``None``. ``length`` is the number of samples where positions can be chosen. Of a stream ``y``
+    is known where the data list their labels.
     """
 
     name: str = "your data"
@@ -36,6 +37,7 @@ class Source:
     y: Any = None
     pairs: Callable[[Sequence[int] | None], streams.Pairs] | None = None
     length: int | None = None
+    total: int | None = None  # samples of a stream, also where positions cannot be chosen
     names: Sequence[Any] | None = None  # of classes that are numbers
     tokens: bool = False
     tensor: Any = None  # x as it came, if it came as a tensor
@@ -44,6 +46,11 @@ class Source:
     unreadable: list[str] = field(
         default_factory=list
     )  # files, known when the pairs have been read
+
+    @property
+    def samples(self) -> int | None:
+        """How many there are, where it is known without reading them."""
+        return self.length if self.total is None else self.total
 
     def some(self, most: int | None, seed: int) -> NDArray[np.int64] | None:
         """At most ``most`` positions, drawn by ``seed``, ascending; ``None`` for all."""
@@ -67,10 +74,13 @@ def open_data(
       the name of a column; a pair (samples, labels); a dictionary of columns;
     - a torch ``Dataset`` or ``DataLoader``, a Hugging Face data set, a list of (sample, label) pairs;
     - a dictionary of parts such as ``DatasetDict``, of which ``"train"`` is read;
-    - a :class:`tstar.data.DataSet`, of which the training part is read.
+    - a :class:`tstar.data.DataSet`, of which the training part is read;
+    - a :class:`Source`, opened before.
 
     ``size`` is for images that are read by name. Masked arrays are refused.
     """
+    if isinstance(data, Source):
+        return data
     if isinstance(data, str | os.PathLike):
         return _open_path(data, labels, size, root)
     if hasattr(data, "x_train") and hasattr(data, "y_train"):
@@ -90,10 +100,14 @@ def open_data(
     return _from_stream(data, labels)
 
 
-def count_classes(data: str | os.PathLike[str] | DataSet) -> int:
-    """K of named data, a file, a folder or a data set; no image of a folder is decoded."""
+def count_classes(data: Any) -> int | None:
+    """K of the data, where it is known without reading a sample; else ``None``."""
     source = open_data(data)
-    return len(set(source.y.tolist()) if source.names is None else source.names)
+    try:
+        labels = source.y.tolist() if hasattr(source.y, "tolist") else source.y
+        return len({label for label in labels if label == label})  # NaN is no class
+    except (TypeError, RuntimeError):  # not known, or more than one value per sample
+        return None
 
 
 def _open_path(
@@ -101,7 +115,7 @@ def _open_path(
 ) -> Source:
     from tstar.data.files import read_arrays
     from tstar.data.folders import find_images, image_pairs
-    from tstar.data.loading import load, locate
+    from tstar.data.loading import load, locate, takes_size
 
     if labels is not None:
         raise TstarError(
@@ -112,22 +126,27 @@ def _open_path(
         layout = find_images(found)
         unreadable: list[str] = []
         pairs = partial(image_pairs, layout.train, layout.classes, unreadable)
-        count = len(layout.train)
         return Source(
-            layout.name, pairs=pairs, length=count, names=layout.classes, unreadable=unreadable
+            layout.name,
+            y=[label for _, label in layout.train],
+            pairs=pairs,
+            length=len(layout.train),
+            names=layout.classes,
+            unreadable=unreadable,
         )
     if found is not None and found.suffix == ".npz":
         stored = read_arrays(found)
         source = _from_arrays(None, stored.x, stored.y, f"The samples of {found}")
         names = None if stored.names is None else stored.names.ravel().tolist()
         return replace(source, name=found.stem, names=names)
-    return _from_dataset(load(path, root=root, size=size))
+    named = found is None and takes_size(path)
+    return _from_dataset(load(path, root=root, size=size if named else None))
 
 
 def _from_dataset(data: DataSet) -> Source:
     if (images := streamed(data.x_train)) is not None:
         pairs, count = partial(_decoded, images, data.y_train), len(images)
-        return Source(data.name, pairs=pairs, length=count, names=data.classes)
+        return Source(data.name, y=data.y_train, pairs=pairs, length=count, names=data.classes)
     source = _from_arrays(data.x_train, as_array(data.x_train), data.y_train)
     tokens = getattr(data, "domain", None) == "tokens"
     return replace(source, name=data.name, names=data.classes, tokens=tokens)
@@ -185,14 +204,18 @@ def _from_stream(data: Any, labels: Any) -> Source:
     if labels is not None and not isinstance(labels, str):
         given = list(label_array(labels))
         return Source(
+            y=given,
             pairs=lambda positions: _zipped(data, given, positions),
             length=_length(data),
             foreign=foreign,
         )
-    read = streams.batches if streams.is_loader(data) else streams.items
+    loads = streams.is_loader(data)
+    read, held = (streams.batches, data.dataset) if loads else (streams.items, data)
     return Source(
+        y=getattr(held, "targets", None),
         pairs=lambda positions: read(data, labels, positions),
         length=_length(data),
+        total=_len(held),
         names=_class_names(data, labels),
         foreign=foreign,
     )
@@ -225,8 +248,12 @@ def _length(data: Any) -> int | None:
     """The number of samples of data whose items can be had by position."""
     if streams.is_loader(data):
         return _length(data.dataset) if streams.usual_order(data) else None
+    return _len(data) if hasattr(data, "__getitem__") else None
+
+
+def _len(data: Any) -> int | None:
     try:
-        return len(data) if hasattr(data, "__getitem__") else None
+        return len(data)
     except TypeError:
         return None
 

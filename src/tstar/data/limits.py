@@ -12,6 +12,7 @@ from tstar.errors import TstarError, require
 
 T = TypeVar("T")
 VARIABLE = "TSTAR_MAX_MB"
+LOADERS = "TSTAR_LOADERS"  # processes that decode the images of one run
 _MEGABYTES = 256
 _RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a thousand
 

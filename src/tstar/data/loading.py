@@ -69,7 +69,7 @@ def load(
     entry = CATALOGUE.get(name.lower())
     if entry is not None:
         return entry.read(base, size, download)
-    reference = name if own.is_reference(name) else own.entry_points("tstar.data").get(name)
+    reference = own.named(name, "tstar.data")
     if reference is not None:
         return from_function(reference, base, size)
     path = locate(name, base)
@@ -119,6 +119,12 @@ def locate(
                 f"ends in {path.suffix or 'nothing'!r}, or it is not a regular file."
             )
     return None
+
+
+def takes_size(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether ``size`` can be given for what has this name: not for a function of your own that takes none."""
+    reference = own.named(_checked(name_or_path), "tstar.data")
+    return reference is None or own.takes(own.load(reference), "size")
 
 
 def _checked(name: Any) -> str:

@@ -11,7 +11,7 @@ atlas (``SCALES`` of the data file):
     classes   K
 
 The distance is the root of the mean square over what is known on both sides. A network that normalizes its features in another way
-(:func:`tstar.surgery.normalizing.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
+(:func:`tstar.surgery.network.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
 the fine-tuning of a pretrained network with training from scratch, nor trainings of ``LONG`` steps and more with shorter ones.
 
 Pure Python: nothing here imports torch or NumPy.

@@ -89,9 +89,7 @@ def get(name: str, **options: Any) -> Method:
             ``file.py:name`` (:mod:`tstar.own`).
         options: the method's own, by keyword.
     """
-    reference = name if own.is_reference(name) else None
-    if reference is None and name not in _METHODS:
-        reference = own.entry_points("tstar.methods").get(name)
+    reference = None if name in _METHODS else own.named(name, "tstar.methods")
     if reference is not None:
         from tstar.methods.yours import make
 

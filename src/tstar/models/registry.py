@@ -122,8 +122,14 @@ def build(
     >>> build("resnet10", 10, num_features=64, seed=0).classifier
     Linear(in_features=64, out_features=10, bias=True)
     """
-    given = {"num_classes": num_classes, "in_channels": in_channels, "num_features": num_features}
-    for what, number in {**given, "trunk_features": trunk_features, "depth": depth}.items():
+    asked: dict[str, Any] = {
+        "num_classes": num_classes,
+        "in_channels": in_channels,
+        "num_features": num_features,
+        "trunk_features": trunk_features,
+        "depth": depth,
+    }
+    for what, number in asked.items():
         if number is not None or what in ("num_classes", "in_channels"):
             whole(what, number, least=1)
     library, _, rest = name.partition("/")
@@ -137,18 +143,10 @@ def build(
 
             return zoo.build(library, rest, num_classes, num_features, in_channels, pretrained)
         if name not in OWN:
-            reference = (
-                name if own.is_reference(name) else own.entry_points("tstar.models").get(name)
-            )
+            reference = own.named(name, "tstar.models")
             if reference is None:
                 raise _unknown_network(name)
-            asked = {
-                **given,
-                "num_classes": num_classes,
-                "in_channels": in_channels,
-                "pretrained": pretrained,
-            }
-            return _yours(reference, asked)
+            return _yours(reference, {**asked, "pretrained": pretrained})
         if pretrained:
             raise TstarError(
                 f"pretrained=True needs a network of a library, but got {name!r}, for which no "

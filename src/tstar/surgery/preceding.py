@@ -10,6 +10,8 @@ from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head
 from tstar.surgery.probing import run_once
 
+_IDLE = (nn.Identity, nn.Dropout, nn.Flatten)  # in eval mode
+
 
 def preceding_norm(
     model: nn.Module, head: Head, example_input: Any = None
@@ -52,3 +54,14 @@ def preceding_norm(
         return None
     found = at_head[0]
     return (norms[found], found) if found is not None else None
+
+
+def defined_before(model: nn.Module, layer: nn.Module) -> bool:
+    """Whether a batch norm is defined just before ``layer``, so that a run is worth its time."""
+    last: nn.Module | None = None
+    for module in model.modules():
+        if module is layer:
+            break
+        if next(module.children(), None) is None and not isinstance(module, _IDLE):
+            last = module
+    return isinstance(last, nn.modules.batchnorm._BatchNorm)

@@ -21,10 +21,10 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
+from tstar.data.limits import LOADERS
 from tstar.errors import TstarError
 from tstar.sweep.execute import Job, Outcome
 
-LOADERS = "TSTAR_LOADERS"  # processes that decode the images of one run, where these do not fit into memory
 UNGUARDED = 78  # a worker's exit code where the script starts a sweep while it is imported
 
 

@@ -1,11 +1,11 @@
-"""How networks normalize their features, told from their modules."""
+"""What kind of network it is, told from its modules."""
 
 import pytest
 import torchvision
 from torch import nn
 
 from tstar.models import build
-from tstar.surgery.normalizing import norms_of
+from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,17 @@ def test_group_norm_and_batch_norm():
 def test_a_network_of_a_library():
     model = torchvision.models.alexnet(num_classes=3)
     assert norms_of(model, model.classifier[6]) == "no norms"
+
+
+def test_mostly_frozen_is_told_by_the_number_of_parameters():
+    model = nn.Sequential(nn.Linear(10, 10, bias=False), nn.Linear(10, 8, bias=False))
+    assert not is_mostly_frozen(model)
+    model[0].requires_grad_(False)
+    assert is_mostly_frozen(model)
+    model[1] = nn.Linear(10, 10, bias=False)  # half of them
+    assert not is_mostly_frozen(model)
+
+
+@pytest.mark.parametrize(("name", "is_one"), [("vit4", True), ("resnet10", False)])
+def test_a_transformer_is_told_by_its_attention(name, is_one):
+    assert attends(build(name, 5, num_features=16, seed=0)) is is_one

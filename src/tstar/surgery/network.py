@@ -1,4 +1,4 @@
-"""How a network normalizes its own features: what decides whether a norm before the head is worth having."""
+"""What kind of network it is, as far as an advice depends on it: its norms, what is trained, attention."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ def norms_of(model: nn.Module, layer: nn.Module) -> Norms:
     if any(kind in name for name in names for kind in _PER_SAMPLE):
         return "layer-norms"
     return "no norms"
+
+
+def is_mostly_frozen(model: nn.Module) -> bool:
+    """Whether fewer than half of the parameters are trained, as with low-rank adapters."""
+    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
+    return 2 * sum(size for size, trained in sizes if trained) < sum(size for size, _ in sizes)
+
+
+def attends(model: nn.Module) -> bool:
+    """Whether it is a transformer, told by the names of its modules."""
+    return any("attention" in type(module).__name__.lower() for module in model.modules())
