@@ -41,6 +41,7 @@ from research.second_atlas import (
     STEP,
     Results,
     accuracy,
+    best,
     by_identity,
     identity,
     plain_runs,
@@ -107,6 +108,13 @@ class Measured:
         assert accuracy is not None
         return accuracy
 
+    @cached_property
+    def searched(self) -> float | None:
+        """What a search over rate, decay, norm and T finds: the best run of the first seed by validation."""
+        every = [spec for spec in self.runs if spec.seed == 0 and spec.method == "fixed"]
+        found = best(self.found, every)
+        return None if found is None else self.test(found)
+
     @property
     def facts(self) -> dict[str, Any]:
         s, c = self.user, self.user.config
@@ -167,6 +175,7 @@ class Measured:
             "best_plain_run": max(
                 self.test(s) or 0 for s in plain_runs(self.condition, self.found)
             ),
+            "searched": self.searched,
         }
         temperatures = self.curve()
         row["curve"] = json.dumps(temperatures)

@@ -216,8 +216,10 @@ def test_the_expectation_is_that_of_python(open_page):
     page = open_page()
     fill(page, 64, 10)
     assert page.inner_text("#expectation") == ""
-    for optimizer, lr, steps, batch, samples, norms in (
+    for optimizer, lr, steps, batch, samples, norms, *tuned in (
         ("sgd", 0.1, 400, 64, 2000, "batch-norms"),
+        ("sgd", 0.1, 400, 64, 2000, "batch-norms", "yes"),
+        ("adamw", 0.003, 400, 32, None, "no norms", "yes"),
         ("sgd", 0.01, 1500, 16, None, "no norms"),
         ("adamw", 0.001, 300, 32, 900, "layer-norms"),
         ("sgd", 0.3, 200, None, None, "frozen"),
@@ -227,10 +229,9 @@ def test_the_expectation_is_that_of_python(open_page):
         page.select_option("#norms", norms)
         for field, value in (("lr", lr), ("steps", steps), ("batch", batch), ("samples", samples)):
             page.fill(f"#{field}", "" if value is None else str(value))
-        told = Training(optimizer, lr, steps, batch_size=batch)
-        expected = similar.nearest(
-            told, 64, 10, samples, norms, similar.choice(told.family)["recipe"]
-        )
+        page.select_option("#tuned", tuned or "")
+        told = Training(optimizer, lr, steps, batch_size=batch, tuned=bool(tuned))
+        expected = similar.nearest(told, 64, 10, samples, norms, similar.recipe_of(told))
         text = page.inner_text("#expectation")
         if expected.far:
             assert text == ""

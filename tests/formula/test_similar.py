@@ -1,6 +1,7 @@
 """The most similar trainings: distances against a few lines of NumPy, and what is said of them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -277,28 +278,48 @@ def test_without_an_optimizer_all_families_are_compared():
 
 def test_the_choices_that_ship():
     for family in ("sgd", "adam"):
-        entry = similar.choice(family)
-        assert entry == similar.choice(family, "scratch")
-        assert (entry["optimizer"], entry["scenario"]) == (family, "scratch")
+        entry = similar.choice(Training(family))
+        assert entry == similar.choice(Training(family, scenario="scratch"))
+        assert (entry["optimizer"], entry["scenario"], entry["tuned"]) == (family, "scratch", False)
         assert entry["low"] <= entry["gain"] <= entry["high"]
         ran = [r for r in similar.stored()["rows"] if r["gains"].get(entry["recipe"]) is not None]
         assert 0 < entry["trainings"] <= len(ran)
-    assert similar.choice("sgd", "finetune")["scenario"] == "finetune"
-    assert similar.choice("scale-free") == {"recipe": similar.LEAVE, "trainings": 0}
-    assert similar.choice(None)["recipe"] == similar.LEAVE
+    assert similar.choice(Training("sgd", scenario="finetune"))["scenario"] == "finetune"
+    assert similar.choice(Training("lion")) == {"recipe": similar.LEAVE, "trainings": 0}
+    assert similar.choice(Training())["recipe"] == similar.LEAVE
+
+
+def test_a_tuned_rate_is_compared_with_tuned_ones_and_stays():
+    tuned = replace(SGD, tuned=True)
+    assert similar.choice(tuned)["tuned"] is True
+    assert similar.rate_of(tuned) == 1.0
+    usual = {row["condition"]: row for row in similar.stored()["rows"]}
+    there = similar.stored()["tuned"]["rows"]
+    found = similar.nearest(tuned, 64, 10, 3200, "batch-norms", "bn")
+    assert {row["condition"] for row in found.rows} <= {row["condition"] for row in there}
+    # A search never chose a worse validation accuracy, and in most conditions another rate.
+    other = [row for row in there if row["lr"] != usual[row["condition"]]["lr"]]
+    assert len(other) > len(there) / 2
+    assert all(set(row["gains"]) <= {"bn"} for row in there)
 
 
 def test_a_recipe_and_its_rate(monkeypatch):
     choices = [
-        {"optimizer": "sgd", "scenario": "scratch", "recipe": "faster"},
-        {"optimizer": "sgd", "scenario": "finetune", "recipe": "bn"},
-        {"optimizer": "adam", "scenario": "scratch", "recipe": "leave"},
+        {"optimizer": "sgd", "scenario": "scratch", "tuned": True, "recipe": "bn"},
+        {"optimizer": "sgd", "scenario": "scratch", "tuned": False, "recipe": "faster"},
+        {"optimizer": "sgd", "scenario": "finetune", "tuned": False, "recipe": "bn"},
+        {"optimizer": "adam", "scenario": "scratch", "tuned": False, "recipe": "leave"},
     ]
     monkeypatch.setattr(similar, "stored", lambda: {"choices": choices})
-    assert (similar.recipe_of("sgd"), similar.rate_of("sgd")) == ("faster", 3.0)
-    assert (similar.recipe_of("sgd", "finetune"), similar.rate_of("sgd", "finetune")) == ("bn", 1.0)
-    assert (similar.recipe_of("adam"), similar.rate_of("adam")) == ("bn", 1.0)
-    assert (similar.recipe_of(None), similar.rate_of(None)) == ("bn", 1.0)
+
+    def favored(training):
+        return similar.recipe_of(training), similar.rate_of(training)
+
+    assert favored(Training("sgd")) == ("faster", 3.0)
+    assert favored(Training("sgd", tuned=True)) == ("bn", 1.0)
+    assert favored(Training("sgd", scenario="finetune")) == ("bn", 1.0)
+    assert favored(Training("adam")) == ("bn", 1.0)
+    assert favored(Training()) == ("bn", 1.0)
 
 
 def test_how_long_the_similar_trainings_were_is_told():

@@ -68,6 +68,7 @@ function readTraining({ lr, steps, momentum, batch, samples, smoothing }) {
     norms: by("norms").value || null,
     factor: schedule === "constant" ? 1 : schedule ? known.rateFactor : null,
     scenario: by("scenario").value || null,
+    tuned: by("tuned").value === "yes",
   };
 }
 
@@ -175,7 +176,7 @@ function update() {
   showMissing(training, facts);
   showAnswer(answer);
   const expected = named ? null : expectationOf(known, facts, training);
-  const faster = known.faster[training.scenario ?? "scratch"][training.family] ?? 1;
+  const faster = rateOf(known, training);
   const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
   by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
   by("code").textContent = answer.leave ? "# Nothing to add: train the plain model." : codeFor(facts, training, named);
@@ -192,7 +193,7 @@ function update() {
 }
 
 // The state lives in the address, so that a case can be shared: #features=512&classes=10&optimizer=sgd…
-const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "steps", "momentum", "schedule", "batch", "samples", "norms", "smoothing", "base"];
+const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "tuned", "steps", "momentum", "schedule", "batch", "samples", "norms", "smoothing", "base"];
 let written = "";
 
 function writeAddress() {
@@ -237,7 +238,7 @@ by("inputs").addEventListener("input", (event) => {
   if (TRAINING.includes(event.target.id)) picked = null;
   if (event.target.tagName === "INPUT") { matchLists(); update(); }
 });
-for (const id of ["scenario", "optimizer", "schedule"]) by(id).addEventListener("change", () => { picked = null; update(); });
+for (const id of ["scenario", "optimizer", "schedule", "norms", "tuned"]) by(id).addEventListener("change", () => { picked = null; update(); });
 window.addEventListener("hashchange", () => { if (location.hash !== written) update(); });
 by("inputs").addEventListener("submit", (event) => event.preventDefault());
 by("variants").addEventListener("change", (event) => { picked = event.target.value; update(); });

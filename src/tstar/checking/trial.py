@@ -340,7 +340,7 @@ def check(
 
 def _favored(training: Training, head: Head, csg: float | None) -> list[Recipe]:
     """The recipe that the evidence favors for this optimizer, where it has another rate."""
-    rate = similar.rate_of(training.family)
+    rate = similar.rate_of(training)
     if rate == 1 or training.lr is None:
         return []
     faster = replace(training, lr=rate * training.lr)

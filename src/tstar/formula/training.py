@@ -68,6 +68,7 @@ class Keywords(TypedDict, total=False):
     scheduler: Any
     label_smoothing: float
     scenario: str | None
+    tuned: bool
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Training:
         schedule: the name of the learning-rate schedule.
         label_smoothing: of the loss.
         scenario: ``"scratch"`` or ``"finetune"``.
+        tuned: learning rate and weight decay were tuned for the plain model.
     """
 
     optimizer: str | None = None
@@ -97,6 +99,7 @@ class Training:
     schedule: str | None = None
     label_smoothing: float = 0.0
     scenario: str | None = None
+    tuned: bool = False
 
     def __post_init__(self) -> None:
         def put(name: str, check: Any, **limits: Any) -> None:
@@ -111,6 +114,8 @@ class Training:
         put("batch_size", whole, least=1)
         put("weight_decay", positive, zero=True)
         put("label_smoothing", share)
+        if not isinstance(self.tuned, bool):
+            raise TstarError(f"tuned must be True or False, got {shown(self.tuned)}.")
         known = ("scratch", "finetune")
         if self.scenario is not None and not (
             isinstance(self.scenario, str) and self.scenario in known
@@ -132,6 +137,7 @@ class Training:
         scheduler: Any = None,
         label_smoothing: float = 0.0,
         scenario: str | None = None,
+        tuned: bool = False,
         layer: Any = None,
         **others: Any,
     ) -> Training:
@@ -151,6 +157,7 @@ class Training:
                 assumed.
             label_smoothing: of the loss.
             scenario: ``"scratch"`` or ``"finetune"``.
+            tuned: whether a search has set learning rate and weight decay for the plain model; then the rate stays.
             layer: the output layer; of several groups of the optimizer the one that trains it counts.
         """
         for name in others:
@@ -168,6 +175,7 @@ class Training:
             "weight_decay": weight_decay,
             "label_smoothing": share("label_smoothing", label_smoothing) or None,
             "scenario": scenario,
+            "tuned": None if tuned is False else tuned,
         }
         known = replace(known, **{name: value for name, value in told.items() if value is not None})
         if scheduler is None:
