@@ -153,11 +153,12 @@ def paper(
         return
     source = None if runs is None else _source(runs, where, study)
     if as_json:
+        from tstar.fitting.record import plain_rows
         from tstar.paper.own_runs import yours
 
-        content: dict[str, Any] = {"paper": _records(data.table(table))}
+        content: dict[str, Any] = {"paper": plain_rows(data.table(table))}
         if source is not None:
-            content["yours"] = _records(yours(table, source, metric=metric))  # type: ignore[arg-type]
+            content["yours"] = plain_rows(yours(table, source, metric=metric))  # type: ignore[arg-type]
         tell_json(content)
         return
     from tstar.report.tables.markup import to_rich
@@ -187,7 +188,9 @@ def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | 
 def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     notes = frame.attrs.get("notes", [])
     if as_json:
-        tell_json({"rows": _records(frame), "notes": notes})
+        from tstar.fitting.record import plain_rows
+
+        tell_json({"rows": plain_rows(frame), "notes": notes})
         return
     shown = Table(title=title, title_justify="left", pad_edge=False)
     for column in frame.columns:
@@ -206,11 +209,3 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:.4g}"
     return str(value)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain JSON types, missing values as null."""
-    return [
-        {str(name): None if value != value else value for name, value in row.items()}
-        for row in frame.to_dict(orient="records")
-    ]

@@ -22,14 +22,9 @@ from tstar.curves.lines import Lines
 from tstar.errors import TstarError, unknown
 from tstar.formula.arrays import column
 from tstar.formula.choice import variant_name
+from tstar.formula.coefficients import VARIANTS
 
 Array = NDArray[np.float64]
-VARIANTS = {
-    "base": ("alpha", "beta"),
-    "csg": ("alpha", "beta", "gamma"),
-    "cn": ("alpha", "beta", "delta"),
-    "csgcn": ("alpha", "beta", "gamma", "delta"),
-}
 # The bounds of the search. The paper gives none.
 BOUNDS = {
     "alpha": (0.0, 10.0),
@@ -91,7 +86,7 @@ def coefficient_names(variant: str) -> tuple[str, ...]:
     name = variant_name(variant)
     if name not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    return VARIANTS[name]
+    return ("alpha", "beta", *["gamma"] * ("csg" in name), *["delta"] * ("cn" in name))
 
 
 def design_matrix(

@@ -20,6 +20,7 @@ from tstar.formula.law import Budget, read_range
 from tstar.numbers import number
 
 FORMAT = 1
+VARIANTS = ("base", "csg", "cn", "csgcn")  # the paper's sets
 _NUMBERS = ("alpha", "beta", "gamma", "delta", "minimum", "maximum")
 _QUANTITIES = ("num_features", "num_classes", "csg")
 

@@ -20,9 +20,8 @@ Family = Literal["sgd", "adam", "scale-free", "other"]
 Scenario = Literal["scratch", "finetune"]
 
 MOMENTUM = 0.9  # of the runs that the law was measured on
-RATE_FACTOR = (
-    0.5  # the mean rate over the highest, of a schedule that falls to zero as cosine or linear
-)
+# The mean rate over the highest, of a schedule that falls to zero as cosine or linear.
+RATE_FACTOR = 0.5
 
 # What the names of optimizers in torch, timm, transformers, DeepSpeed and bitsandbytes come down to. The steps of
 # "scale-free" optimizers do not see the gradient's scale, as Adam's do not; T was not measured for them.

@@ -18,7 +18,7 @@ from tstar.curves.conditions import order
 from tstar.curves.conditions import without as curves_without
 from tstar.curves.reading import Metric, ordinary
 from tstar.errors import TstarError, unknown
-from tstar.evidence.regret import advised
+from tstar.evidence.regret import advised, number
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
 from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import OWN
@@ -353,11 +353,6 @@ def _recommender(
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:
     """All facts but some, to group by."""
     return curves_without(sweep.facts, *names)
-
-
-def number(value: Any) -> float | None:
-    """A number, or ``None`` where it is missing."""
-    return None if value is None or value != value else float(value)
 
 
 def people(value: float) -> str:
