@@ -59,7 +59,7 @@ class Check:
 
     @property
     def best(self) -> Row:
-        """The temperature with the highest validation accuracy, the lowest of equals."""
+        """The temperature with the highest validation accuracy, the lowest where several tie."""
         return self._at(self.judged.best_temperature)
 
     @property

@@ -1,6 +1,6 @@
 """Check the formula on your own model: a short sweep over T, and where its accuracy peaks.
 
-This is what a sceptic runs first. Every temperature gets the same few steps, seeds and data; the
+This is what a skeptic runs first. Every temperature gets the same few steps, seeds and data; the
 peak is chosen on validation data, and the accuracies are measured on test data.
 """
 

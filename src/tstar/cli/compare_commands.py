@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, DataRoot, OldOut, Size
+from tstar.cli.options import AsJson, DataRoot, Features, OldOut, Size
 from tstar.cli.printing import tell_json
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def compare(
     ] = "default,sqrt-m,insert-ln,ours-cn",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 10,
-    features: Annotated[
-        int | None, typer.Option(help="M, the width of the output layer's input.")
-    ] = 64,
+    features: Features = 64,
     teacher_features: Annotated[
         int | None,
         typer.Option(help="M of the teacher, for distillation; twice the student's by default."),

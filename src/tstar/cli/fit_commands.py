@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.options import AsJson, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.errors import TstarError, require
 
@@ -24,7 +24,7 @@ Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in th
 
 @app.command(rich_help_panel=RESEARCH)
 def fit(
-    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    runs: Runs,
     variant: Annotated[str, typer.Option(help="Formula to fit: base, csg, cn or csgcn.")] = "csgcn",
     metric: Metric = "val",
     average: Annotated[str, typer.Option(help="Average over the seeds: mean or median.")] = "mean",

@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 Size = Annotated[int | None, typer.Option(help="Resize images to SIZE×SIZE pixels.")]
+Features = Annotated[
+    int | None,
+    typer.Option(
+        help="M, the width of the output layer's input, for a network of adjustable width."
+    ),
+]
+Runs = Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataRoot = Annotated[
     Path | None,

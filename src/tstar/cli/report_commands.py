@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.options import AsJson, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.cli.progress import progress
 from tstar.errors import require, unknown
@@ -29,7 +29,7 @@ CoefficientFile = Annotated[
 
 @app.command(rich_help_panel=RESEARCH)
 def report(
-    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    runs: Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path(
         "report"
     ),

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot
+from tstar.cli.options import AsJson, DataRoot, Features
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
 
@@ -104,12 +104,7 @@ def recommend(
     classes: Annotated[
         int | None, typer.Option(help="K, the number of classes, where no data are given.")
     ] = None,
-    features: Annotated[
-        int | None,
-        typer.Option(
-            help="M, the width of the output layer's input, for a network of adjustable width."
-        ),
-    ] = None,
+    features: Features = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
     **how: Any,
@@ -130,7 +125,7 @@ def recommend(
         count = count_classes(source)
         if classes not in (None, count):
             raise TstarError(
-                f"--classes must agree with the data, which have {count}, got {classes}."
+                f"The data have {count} classes, got --classes {classes}; leave it out, or correct it."
             )
         classes = count
     if classes is None:

@@ -55,7 +55,7 @@ def read(runs: Any, where: str | None = None, study: str | None = None) -> Any:
         )
     path = Path(runs)
     if not path.is_file():
-        raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist.")
+        raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist; check the path.")
     if path.suffix not in (".db", ".sqlite", ".sqlite3", ".parquet", ".csv"):
         raise TstarError(
             f"A store of runs must be .db (SQLite), .parquet or .csv, got {path.suffix!r}."

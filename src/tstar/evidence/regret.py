@@ -87,19 +87,14 @@ RULES: dict[str, Rule] = {
 }
 
 
-def cases(
-    runs: pd.DataFrame,
-    norm: str = "batch",
-    backbone: str = "as-is",
-    least: int = LEAST_TEMPERATURES,
-) -> list[Condition]:
+def cases(runs: pd.DataFrame, norm: str = "batch") -> list[Condition]:
     """The conditions that have a grid of temperatures under this norm, some seed having all of it."""
-    found = []
-    for condition in conditions(runs):
-        curve = condition.curve(norm, backbone)
-        if curve is not None and len(curve.temperatures) >= least and curve.ran.all(axis=1).any():
-            found.append(condition)
-    return found
+
+    def has_grid(curve: Curve | None) -> bool:
+        enough = curve is not None and len(curve.temperatures) >= LEAST_TEMPERATURES
+        return enough and bool(curve.ran.all(axis=1).any())  # type: ignore[union-attr]
+
+    return [condition for condition in conditions(runs) if has_grid(condition.curve(norm))]
 
 
 def scores(

@@ -166,7 +166,6 @@ def _refit(
     theta: Array,
     bounds: Array,
     rng: np.random.Generator,
-    generations: int = GENERATIONS,
 ) -> Array:
     """Differential evolution (rand/1/bin, dithered) on every replicate at once: (B, p)."""
     replicates, p = len(weights), len(theta)
@@ -178,7 +177,7 @@ def _refit(
     population[:, : size // 2] = np.clip(near, low, high)
     energy = _loss(problem, stack, weights, population)
     rows = np.arange(replicates)[:, None]
-    for _ in range(generations):
+    for _ in range(GENERATIONS):
         base, first, second = (
             population[rows, index] for index in rng.integers(0, size, (3, replicates, size))
         )

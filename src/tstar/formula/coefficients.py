@@ -149,7 +149,9 @@ class Coefficients:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise TstarError(f"The coefficient file {name!r} does not exist.") from None
+            raise TstarError(
+                f"The coefficient file {name!r} does not exist; check the path."
+            ) from None
         except (
             OSError,
             ValueError,

@@ -17,7 +17,7 @@ from tstar.formula import reading
 from tstar.numbers import positive, share, whole
 
 Family = Literal["sgd", "adam", "scale-free", "other"]
-Scenario = Literal["scratch", "finetune"]
+SCENARIOS = ("scratch", "finetune")
 
 MOMENTUM = 0.9  # of the runs that the law was measured on
 # The mean rate over the highest, of a schedule that falls to zero as cosine or linear.
@@ -110,11 +110,8 @@ class Training:
         put("batch_size", whole, least=1)
         put("weight_decay", positive, zero=True)
         put("label_smoothing", share)
-        known = ("scratch", "finetune")
-        if self.scenario is not None and not (
-            isinstance(self.scenario, str) and self.scenario in known
-        ):
-            raise unknown("scenario", self.scenario, ("scratch", "finetune"))
+        if not isinstance(self.scenario, str | None) or self.scenario not in (None, *SCENARIOS):
+            raise unknown("scenario", self.scenario, SCENARIOS)
 
     @classmethod
     def of(
