@@ -27,7 +27,7 @@ from tstar.curves.reading import Metric
 from tstar.errors import TstarError
 from tstar.fitting.flatness import directions, walk
 from tstar.fitting.model import Problem
-from tstar.numbers import share
+from tstar.numbers import share, whole
 
 Array = NDArray[np.float64]
 Over = Literal["seeds", "conditions"]
@@ -65,8 +65,7 @@ def intervals(
     varies as much as the mean of n new ones would. Over conditions: whole conditions are drawn again, which also asks
     how the answer depends on what was studied.
     """
-    if replicates < 2:
-        raise TstarError(f"bootstrap must be at least 2 replicates, got {replicates}.")
+    replicates = whole("bootstrap", replicates, least=2)
     share("level", level, zero=False)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
     found: list[Interval] = []

@@ -23,6 +23,7 @@ from tstar.errors import TstarError, unknown
 from tstar.formula.arrays import column
 from tstar.formula.choice import variant_name
 from tstar.formula.coefficients import VARIANTS
+from tstar.numbers import number
 
 Array = NDArray[np.float64]
 # The bounds of the search. The paper gives none.
@@ -125,7 +126,8 @@ def problem(
     check: bool = True,
 ) -> Problem:
     """The optimization problem of these conditions; equal weights unless given."""
-    if not 0 < minimum <= maximum or not math.isfinite(maximum):
+    minimum, maximum = number("minimum", minimum), number("maximum", maximum)
+    if not 0 < minimum <= maximum:
         raise TstarError(
             f"0 < minimum <= maximum must hold, got minimum={minimum}, maximum={maximum}."
         )
@@ -136,8 +138,8 @@ def problem(
         curves=curves,
         design=design_matrix(conditions, names, form, check=check),
         names=names,
-        minimum=float(minimum),
-        maximum=float(maximum),
+        minimum=minimum,
+        maximum=maximum,
         weights=share,
         form=form,
     )
