@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot, Features, OldFigure, Size
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldFigure, Size
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import progress
 from tstar.errors import TstarError
@@ -17,8 +17,8 @@ from tstar.errors import TstarError
 
 @app.command(rich_help_panel=USE)
 def check(
-    model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
-    data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
+    model: Model,
+    data: Annotated[str, typer.Option(help=DATA)],
     features: Features = None,
     temperatures: Annotated[
         str | None,
@@ -26,7 +26,7 @@ def check(
     ] = None,
     budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings per temperature.")] = 2,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
+    lr: Lr = 0.1,
     optimizer: Annotated[
         str,
         typer.Option(

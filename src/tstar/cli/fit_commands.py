@@ -12,14 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Runs, Where
+from tstar.cli.options import AsJson, Metric, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in the paper.")]
 
 
 @app.command(rich_help_panel=RESEARCH)

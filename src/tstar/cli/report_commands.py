@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Runs, Where
+from tstar.cli.options import AsJson, Metric, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.cli.progress import progress
 from tstar.errors import require, unknown
 
-Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
     str | None,
     typer.Option(

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot, Features
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Model
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
 
@@ -95,12 +95,8 @@ def temperature(
 @_with_training
 def recommend(
     ctx: typer.Context,
-    model: Annotated[
-        str, typer.Option(help="Model: resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
-    ],
-    data: Annotated[
-        str | None, typer.Option(help="Image folder, .npz file, or name of a data set.")
-    ] = None,
+    model: Model,
+    data: Annotated[str | None, typer.Option(help=DATA)] = None,
     classes: Annotated[
         int | None, typer.Option(help="K, the number of classes, where no data are given.")
     ] = None,
