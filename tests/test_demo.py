@@ -12,9 +12,9 @@ pytest.importorskip("sklearn")
 def measured():
     points = {}
     for M, T_star in ((32, 4.4), (96, 6.1)):
-        points[M, 1.0, False] = Point(60.0, 1.0, 3)
+        points[M, 1.0, None] = Point(60.0, 1.0, 3)
         for T, mean in ((1.0, 55.0), (2.0, 61.0), (T_star, 70.0), (32.0, 30.0)):
-            points[M, T, True] = Point(mean + M / 100, 1.0, 3)
+            points[M, T, "batch"] = Point(mean + M / 100, 1.0, 3)
     return Demo(points, {32: 4.4, 96: 6.1}, notices=("short training",))
 
 
@@ -43,7 +43,7 @@ def test_no_training_image_is_tested_on():
 def test_a_run_is_a_function_of_its_cell(monkeypatch):
     monkeypatch.setattr(demo, "STEPS", 3)
     threads = torch.get_num_threads()
-    cell = demo.Cell(16, 4.0, True, 0)
+    cell = demo.Cell(16, 4.0, "batch", 0)
     try:
         assert demo.train_one(cell) == demo.train_one(cell)
     finally:

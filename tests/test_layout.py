@@ -1,4 +1,7 @@
-"""Each file's tests are found by its path: ``src/tstar/a/b.py`` has ``tests/a/test_b.py``."""
+"""Each file's tests are found by its path: ``src/tstar/a/b.py`` has ``tests/a/test_b.py``.
+
+An ``__init__.py`` that holds functions or classes has ``tests/a/test_a.py``; most only say what the package offers.
+"""
 
 import ast
 from pathlib import Path
@@ -10,7 +13,7 @@ import tstar
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "tstar"
 # Files that hold nothing to test: a version, and the door of ``python -m tstar``.
-EXEMPT = {"__init__.py", "__main__.py", "_version.py"}
+EXEMPT = {"__main__.py", "_version.py"}
 
 pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="an sdist's tests, without sources")
 
@@ -20,10 +23,21 @@ def untested(package: Path, tests: Path) -> list[str]:
     found = []
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        mirror = tests / inside.with_name(f"test_{inside.name}")
-        if inside.name not in EXEMPT and not _has_tests(mirror):
+        name = inside.name
+        if name == "__init__.py":
+            name = f"{inside.parent.name}.py"
+            if not _holds_code(path):
+                continue
+        if name not in EXEMPT and not _has_tests(tests / inside.with_name(f"test_{name}")):
             found.append(inside.as_posix())
     return found
+
+
+def _holds_code(path: Path) -> bool:
+    """Whether a file defines anything that has a name of its own."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return any(isinstance(n, kinds) and not n.name.startswith("__") for n in body)
 
 
 def _has_tests(path: Path) -> bool:
@@ -39,13 +53,18 @@ def test_every_file_has_a_test_at_its_path():
 
 def test_a_file_without_one_is_seen(tmp_path):
     source, tests = tmp_path / "src", tmp_path / "tests"
-    (source / "a").mkdir(parents=True)
-    (tests / "a").mkdir(parents=True)
+    for name in ("a", "e", "f"):
+        (source / name).mkdir(parents=True)
+        (tests / name).mkdir(parents=True)
     for name in ("a/b.py", "a/__init__.py", "c.py", "d.py"):
         (source / name).touch()
+    for name in ("e", "f"):
+        code = "def __dir__(): ...\ndef do(): ...\n"
+        (source / name / "__init__.py").write_text(code, encoding="utf-8")
+    (tests / "f" / "test_f.py").write_text("def test_do():\n    pass\n", encoding="utf-8")
     (tests / "test_c.py").write_text("def test_c():\n    pass\n", encoding="utf-8")
     (tests / "test_d.py").write_text("def helper():\n    pass\n", encoding="utf-8")
-    assert untested(source, tests) == ["a/b.py", "d.py"]
+    assert untested(source, tests) == ["a/b.py", "d.py", "e/__init__.py"]
 
 
 def test_no_module_bears_the_name_of_a_public_function():

@@ -20,7 +20,8 @@ from research.paper.longform import records
 from research.paper.statistics import Paired, Ranking, paired, ranking
 from tstar.comparing.statistics import holm
 from tstar.errors import unknown
-from tstar.paper.catalogue import METHODS, VARIANTS
+from tstar.formula.coefficients import VARIANTS
+from tstar.paper.catalogue import METHODS
 from tstar.paper.loading import table
 
 if TYPE_CHECKING:

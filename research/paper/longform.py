@@ -7,8 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tstar.errors import require
+from tstar.formula.coefficients import VARIANTS
 from tstar.formula.equation import temperature
-from tstar.paper.catalogue import VARIANTS, spec
+from tstar.paper.catalogue import spec
 from tstar.paper.loading import marks, table
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from research.paper.longform import records
 from research.paper.recomputed import checks
 from research.paper.statistics import Ranking
 from tstar._version import __version__
-from tstar.paper.catalogue import METHODS, VARIANTS
+from tstar.formula.coefficients import VARIANTS
+from tstar.paper.catalogue import METHODS
 from tstar.paper.loading import table
 
 COMMAND = "python -m research.paper.analysis"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from tstar.data import DataSet
+    from tstar.surgery.head import Norm
 
 TRAIN_IMAGES = 400
 NOISE = 0.2  # standard deviation of the pixel noise, as a share of the gray scale
@@ -35,13 +36,13 @@ class Cell:
 
     num_features: int
     temperature: float
-    norm: bool
+    norm: Norm | None
     seed: int
 
 
 @dataclass(frozen=True)
 class Point:
-    """Test accuracy in per cent over the seeds of one width and temperature."""
+    """Test accuracy in percent over the seeds of one width and temperature."""
 
     mean: float
     spread: float
@@ -52,16 +53,16 @@ class Point:
 class Demo:
     """What was measured: ``points[M, T, norm]``, and the temperature recommended for each width."""
 
-    points: dict[tuple[int, float, bool], Point]
+    points: dict[tuple[int, float, Norm | None], Point]
     recommended: dict[int, float]
     notices: tuple[str, ...]
 
     def plain(self, M: int) -> Point:
         """The model as it comes: no BatchNorm before the head, T = 1."""
-        return self.points[M, 1.0, False]
+        return self.points[M, 1.0, None]
 
     def advised(self, M: int) -> Point:
-        return self.points[M, self.recommended[M], True]
+        return self.points[M, self.recommended[M], "batch"]
 
     def best(self, M: int) -> tuple[float, Point]:
         """The best temperature on the grid, chosen with hindsight on the test set."""
@@ -103,7 +104,7 @@ def hard_digits() -> DataSet:
 
 
 def train_one(cell: Cell) -> float:
-    """Test accuracy in per cent of one run; a pure function of the cell."""
+    """Test accuracy in percent of one run; a pure function of the cell."""
     import torch
 
     from tstar.methods import get
@@ -116,7 +117,7 @@ def train_one(cell: Cell) -> float:
         steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, padding=1, flip=False, rotation=0.0
     )
     accuracy = run(
-        get("fixed", temperature=cell.temperature, norm="batch" if cell.norm else None),
+        get("fixed", temperature=cell.temperature, norm=cell.norm),
         lambda: _network(cell.num_features, cell.seed),
         data,
         config,
@@ -137,9 +138,9 @@ def run(
         Cell(M, T, norm, seed)
         for seed in range(seeds)
         for M in reversed(WIDTHS)  # the slowest first, so that no process waits at the end
-        for T, norm in [(1.0, False), *((T, True) for T in sorted({*TEMPERATURES, recommended[M]}))]
+        for T, norm in _grid(recommended[M])
     ]
-    scores: dict[tuple[int, float, bool], list[float]] = {}
+    scores: dict[tuple[int, float, Norm | None], list[float]] = {}
     for done, (cell, score) in enumerate(_train_all(cells, workers), start=1):
         scores.setdefault((cell.num_features, cell.temperature, cell.norm), []).append(score)
         if progress is not None:
@@ -154,6 +155,11 @@ def run(
     }
     first = next(iter(advice.values()))
     return Demo(points, recommended, tuple(n.message for n in first.notices))
+
+
+def _grid(recommended: float) -> list[tuple[float, Norm | None]]:
+    """The model as it comes, and with BatchNorm at every temperature."""
+    return [(1.0, None), *((T, "batch") for T in sorted({*TEMPERATURES, recommended}))]
 
 
 def _network(num_features: int, seed: int) -> nn.Module:

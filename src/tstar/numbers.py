@@ -49,12 +49,11 @@ def positive(name: str, value: object, *, zero: bool = False, most: float | None
     return found
 
 
-def share(name: str, value: object, *, zero: bool = True, one: bool = False) -> float:
-    """A float in [0, 1); ``zero`` and ``one`` say which ends belong to it."""
+def share(name: str, value: object, *, zero: bool = True) -> float:
+    """A float in [0, 1), or without ``zero`` in (0, 1)."""
     found = number(name, value)
-    if not (0 < found < 1 or (found == 0 and zero) or (found == 1 and one)):
-        reads = f"0 <{'=' * zero} {name} <{'=' * one} 1"
-        raise TstarError(f"{reads} must hold, but got {name}={shown(value)}.")
+    if not (0 < found < 1 or (found == 0 and zero)):
+        raise TstarError(f"0 <{'=' * zero} {name} < 1 must hold, but got {name}={shown(value)}.")
     return found
 
 

@@ -55,7 +55,7 @@ def named(name: str, group: str) -> str | None:
 
 
 def reference_to(part: object, what: str) -> str:
-    """The reference of a function or class that a script has at hand."""
+    """The reference of a function or class that a script has."""
     name = getattr(part, "__qualname__", "")
     if not (inspect.isfunction(part) or inspect.isclass(part)) or not name.isidentifier():
         raise TstarError(
@@ -206,7 +206,7 @@ def _split(reference: str) -> tuple[str, str]:
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         raise TstarError(
-            f"A part of your own must read package.module:name or ./file.py:name, got {reference!r}."
+            f"A part of your own is written as package.module:name or ./file.py:name, got {reference!r}."
         )
     return found[1], found[2]
 

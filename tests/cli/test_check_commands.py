@@ -31,7 +31,7 @@ def test_check_prints_a_table_and_a_sentence(run):
     [
         (
             ["check", "--model", "mlp", "--data", "digits", "--temperatures", "1,x"],
-            "must be a number, got 'x'",
+            "must be numbers separated by commas",
         ),
         (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
         (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture
 def measured(monkeypatch):
-    cells = ((1.0, False, 60.0), (1.0, True, 55.0), (4.4, True, 70.25), (8.0, True, 71.0))
+    cells = ((1.0, None, 60.0), (1.0, "batch", 55.0), (4.4, "batch", 70.25), (8.0, "batch", 71.0))
     points = {(M, T, norm): Point(mean, 1.0, 3) for M in (32, 96) for T, norm, mean in cells}
     result = Demo(points, {32: 4.4, 96: 4.4}, notices=("a short training",))
     asked = []

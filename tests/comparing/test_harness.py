@@ -158,7 +158,10 @@ def test_bad_plans_are_refused():
         ([], 3, "at least one method"),
         (["default", "default"], 3, "once"),
         (["defualt"], 3, "default"),
-        (["default"], 0, "one or more different seeds"),
+        (["default"], 0, "seeds must be a whole number of at least 1"),
+        (["default"], [], "one or more different seeds"),
+        (["default"], [0.5], "A seed must be a whole number"),
+        (["default"], "ab", "A seed must be a number"),
         (["default"], [1, 1], "different seeds"),
     ]:
         with pytest.raises(TstarError, match=match):

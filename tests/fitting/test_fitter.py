@@ -135,8 +135,12 @@ def test_all_runs_diverged(small):
         ({"bounds": {"alpha": (1, 1)}}, "low < high must hold for the bounds of alpha"),
         ({"bounds": {"alpha": 3}}, r"must be \(low, high\)"),
         ({"minimum": 0}, "0 < minimum <= maximum"),
-        ({"restarts": 0}, "restarts must be at least 1"),
-        ({"bootstrap": 1}, "at least 2 replicates"),
+        ({"restarts": 0}, "restarts must be a whole number of at least 1"),
+        ({"restarts": "5"}, "restarts must be a number"),
+        ({"bootstrap": 1.5}, "bootstrap must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"maximum": "512"}, "maximum must be a number"),
+        ({"bootstrap": 1}, "bootstrap must be a whole number of at least 2"),
     ],
 )
 def test_bad_options(small, options, message):

@@ -44,7 +44,7 @@ def test_restarts_are_sorted_and_reproducible(task):
     assert len({r.theta for r in found}) == 3
     assert all(r.generations > 1 and r.evaluations > r.generations for r in found)
     assert all(float(task.loss(np.array(r.theta))) == pytest.approx(r.regret) for r in found)
-    with pytest.raises(TstarError, match="at least 1, got 0"):
+    with pytest.raises(TstarError, match="at least 1, got restarts=0"):
         restarted(task, BOUNDS, 0, 0)
 
 
@@ -65,10 +65,15 @@ def test_bounds_may_be_narrowed_one_by_one():
     assert box(None) == BOUNDS
     assert box({"beta": (0, 3)}) == BOUNDS | {"beta": (0.0, 3.0)}
     for wrong in ((3, 3), (4, 3), (0, math.inf), (math.nan, 1)):
-        with pytest.raises(TstarError, match="low < high must hold for the bounds of beta"):
+        with pytest.raises(
+            TstarError,
+            match=r"low < high must hold for the bounds of beta|bound of beta must be finite",
+        ):
             box({"beta": wrong})
     for wrong in (3, (1,), ("a", "b"), (1, 2, 3)):
-        with pytest.raises(TstarError, match=r"bounds of beta must be \(low, high\)"):
+        with pytest.raises(
+            TstarError, match=r"bounds of beta must be \(low, high\)|bound of beta must be a number"
+        ):
             box({"beta": wrong})
     with pytest.raises(TstarError, match="coefficient in bounds 'tau'"):
         box({"tau": (0, 1)})

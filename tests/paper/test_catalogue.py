@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from tstar import paper
-from tstar.formula.coefficients import get
-from tstar.paper.catalogue import METHODS, SPECS, VARIANTS
+from tstar.formula.coefficients import VARIANTS, get
+from tstar.paper.catalogue import METHODS, SPECS
 from tstar.paper.loading import printed
 
 SOURCE = Path(__file__).resolve().parents[2] / "../shared/paper"

@@ -8,7 +8,7 @@ import pytest
 from research.synthetic import planted_runs
 from tests.paper.shared import run, shown
 from tstar import TstarError, temperature
-from tstar.paper.catalogue import VARIANTS
+from tstar.formula.coefficients import VARIANTS
 from tstar.paper.own_runs import dataset_name, described, mark, model_name, task_rows, yours
 
 

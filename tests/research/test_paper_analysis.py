@@ -10,7 +10,7 @@ import pytest
 from research.paper import analysis
 from research.paper.pages import pages
 from tstar import TstarError, paper
-from tstar.paper.catalogue import VARIANTS
+from tstar.formula.coefficients import VARIANTS
 
 
 def finetune_by_hand():

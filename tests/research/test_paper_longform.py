@@ -4,7 +4,8 @@ import pytest
 
 from research.paper.longform import records as long_form
 from tstar import paper, temperature
-from tstar.paper.catalogue import SPECS, VARIANTS
+from tstar.formula.coefficients import VARIANTS
+from tstar.paper.catalogue import SPECS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,14 @@ from torch.nn.utils import prune
 
 import tstar
 from tstar import TstarError
-from tstar.surgery.layers import check_layer, class_dim, is_output_layer, weight_of
+from tstar.surgery.layers import (
+    ChannelNorm,
+    check_layer,
+    class_dim,
+    is_output_layer,
+    replaced,
+    weight_of,
+)
 
 
 def test_a_quantized_head_is_refused():
@@ -88,3 +95,20 @@ def test_weights_that_leave_nothing_to_fold_into(make, message):
     with pytest.raises(TstarError, match=message):
         check_layer(make())
     check_layer(nn.Linear(6, 2))
+
+
+def test_a_layer_is_replaced_wherever_it_is_held():
+    old, new = nn.Linear(4, 4), nn.Linear(4, 4)
+    model = nn.Sequential(old, nn.Sequential(old), nn.ReLU())
+    assert replaced(model, old, new) is model
+    assert model[0] is model[1][0] is new
+    assert replaced(old, old, new) is new
+    around = nn.Sequential(new, nn.ReLU())  # holds what it takes the place of
+    assert replaced(model, new, around)[0] is around
+    assert around[0] is new
+
+
+def test_a_norm_over_channels_is_the_layer_norm_of_every_position():
+    x = torch.randn(2, 6, 3, 3, generator=torch.Generator().manual_seed(0))
+    normed = ChannelNorm(6)(x)
+    assert torch.allclose(normed[1, :, 2, 0], nn.functional.layer_norm(x[1, :, 2, 0], (6,)), atol=1e-6)  # fmt: skip

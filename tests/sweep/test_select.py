@@ -100,7 +100,7 @@ def test_nothing_else_is_evaluated(where):
         ('lr in (0.1, "0.2")', "the column lr holds numbers, but '0.2' is text"),
         ("lr in model", "the column lr holds numbers, but the column model holds text"),
         ("lr == (0.1, 0.2)", r"the column lr holds numbers, but \(0.1, 0.2\) is a list"),
-        ("(1, 2) == (1, 2)", "a list stands after in or not in"),
+        ("(1, 2) == (1, 2)", "a list can only follow in or not in"),
         ("seed == 1 or not model < 2", "the column model holds text, but 2 is a number"),
         ('model == b"vgg9"', "neither a number nor text"),
     ],

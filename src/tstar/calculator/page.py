@@ -22,9 +22,8 @@ from tstar.formula.coefficients import published, training_aware
 from tstar.formula.equation import COUNTED
 from tstar.formula.law import BATCH
 from tstar.formula.rules import ROW_NORM, on_one_axis
-from tstar.formula.training import MOMENTUM, RATE_FACTOR, Training
+from tstar.formula.training import MOMENTUM, RATE_FACTOR, SCENARIOS, Training
 
-SCENARIOS = ("scratch", "finetune")
 _HERE = Path(__file__).parent
 _PAPER = _HERE.parent / "paper"
 _PARTS = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """Accuracies in per cent: a model's name, (T, mean, error) for each T, the plain model's, and the formula's T."""
+    """Accuracies in percent: a model's name, (T, mean, error) for each T, the plain model's, and the formula's T."""
 
     name: str
     points: Sequence[tuple[float, float, float]]

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot, OldFigure, Size
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldFigure, Size
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import progress
 from tstar.errors import TstarError
@@ -17,21 +17,16 @@ from tstar.errors import TstarError
 
 @app.command(rich_help_panel=USE)
 def check(
-    model: Annotated[str, typer.Option(help="A model's name, such as resnet10 or timm/resnet18.")],
-    data: Annotated[str, typer.Option(help="A data set's name, .npz file or image folder.")],
-    features: Annotated[
-        int | None,
-        typer.Option(
-            help="M, the width of the output layer's input, for a network of adjustable width."
-        ),
-    ] = None,
+    model: Model,
+    data: Annotated[str, typer.Option(help=DATA)],
+    features: Features = None,
     temperatures: Annotated[
         str | None,
         typer.Option(help="Temperatures to try, comma-separated; around the advised T by default."),
     ] = None,
     budget: Annotated[float, typer.Option(help="Seconds for the whole check.")] = 120.0,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings per temperature.")] = 2,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 0.1,
+    lr: Lr = 0.1,
     optimizer: Annotated[
         str,
         typer.Option(
@@ -63,9 +58,7 @@ def check(
     def make_model() -> Any:
         return fitting_model(model, loaded, features, None)  # check() seeds it
 
-    grid = None
-    if temperatures is not None:
-        grid = [_number("temperatures", part) for part in temperatures.split(",")]
+    grid = None if temperatures is None else _numbers(temperatures)
     with progress(Console(stderr=True)) as tell_progress:
         result = run(
             make_model,
@@ -87,8 +80,10 @@ def check(
         tell(f"Figure: {figure}")
 
 
-def _number(name: str, text: str) -> float:
+def _numbers(text: str) -> list[float]:
     try:
-        return float(text)
+        return [float(part) for part in text.split(",")]
     except ValueError:
-        raise TstarError(f"{name} must be a number, got {text!r}.") from None
+        raise TstarError(
+            f"--temperatures must be numbers separated by commas, such as 1,4,16, got {text!r}."
+        ) from None

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, DataRoot, OldOut, Size
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldOut, Size
 from tstar.cli.printing import tell_json
 
 if TYPE_CHECKING:
@@ -24,18 +24,14 @@ if TYPE_CHECKING:
 
 @app.command(rich_help_panel=RESEARCH)
 def compare(
-    data: Annotated[str, typer.Option(help="A data set's name or file.")] = "digits",
-    model: Annotated[
-        str, typer.Option(help="A network's name, such as resnet10 or timm/resnet18.")
-    ] = "resnet10",
+    data: Annotated[str, typer.Option(help=DATA)] = "digits",
+    model: Model = "resnet10",
     methods: Annotated[
         str, typer.Option(help="Names of methods, comma-separated; 'list' prints them all.")
     ] = "default,sqrt-m,insert-ln,ours-cn",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 10,
-    features: Annotated[
-        int | None, typer.Option(help="M, the width of the output layer's input.")
-    ] = 64,
+    features: Features = 64,
     teacher_features: Annotated[
         int | None,
         typer.Option(help="M of the teacher, for distillation; twice the student's by default."),
@@ -45,7 +41,7 @@ def compare(
         int | None, typer.Option(help="Use this many training samples.")
     ] = None,
     test_samples: Annotated[int | None, typer.Option(help="Use this many test samples.")] = None,
-    lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 0.1,
+    lr: Lr = 0.1,
     optimizer: Annotated[str, typer.Option(help="Optimizer: sgd, adam or adamw.")] = "sgd",
     batch_size: Annotated[int, typer.Option(help="Samples per step.")] = 128,
     label_smoothing: Annotated[float, typer.Option(help="Label smoothing of every method.")] = 0.0,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, DataRoot, Size
+from tstar.cli.options import DATA, AsJson, DataRoot, Size
 from tstar.cli.printing import tell, tell_json
 
 data = typer.Typer(
@@ -66,7 +66,7 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
 
 @data.command("show")
 def show_data(
-    name: Annotated[str, typer.Argument(help="Name of a data set, or a file or folder.")],
+    name: Annotated[str, typer.Argument(help=DATA)],
     data_root: DataRoot = None,
     size: Size = None,
     download: Download = False,
@@ -98,7 +98,7 @@ def show_data(
 
 @data.command("export")
 def export_data(
-    name: Annotated[str, typer.Argument(help="Name of a data set, or a file or folder.")],
+    name: Annotated[str, typer.Argument(help=DATA)],
     output: Annotated[Path, typer.Argument(help="The .npz file to write.")],
     data_root: DataRoot = None,
     size: Size = None,

@@ -72,7 +72,7 @@ def _table(result: Demo) -> Table:
         table.add_row(
             str(M),
             _cell(result.plain(M)),
-            _cell(result.points[M, 1.0, True]),
+            _cell(result.points[M, 1.0, "batch"]),
             f"T = {T:.3g}: [bold]{_cell(result.advised(M))}[/]",
             f"T = {best_T:.3g}: {_cell(best)}",
         )
@@ -89,6 +89,8 @@ def _as_dict(result: Demo) -> dict[str, Any]:
         "recommended": {str(M): T for M, T in result.recommended.items()},
         "points": [
             {"num_features": M, "temperature": T, "norm": norm, **vars(point)}
-            for (M, T, norm), point in sorted(result.points.items())
+            for (M, T, norm), point in sorted(
+                result.points.items(), key=lambda item: (*item[0][:2], item[0][2] or "")
+            )
         ],
     }

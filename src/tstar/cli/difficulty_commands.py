@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot, OldPlot
+from tstar.cli.options import DATA, AsJson, DataRoot, OldPlot
 from tstar.cli.printing import tell, tell_json
 
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
 @app.command(rich_help_panel=USE)
 def csg(
-    path: Annotated[str, typer.Argument(help="Image folder, .npz file, or name of a data set.")],
-    samples: Annotated[int, typer.Option(help="Samples per class to look at, at most.")] = 250,
-    neighbors: Annotated[
-        int, typer.Option(help="Nearest neighbors to look at, of each sample.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the draw of samples.")] = 0,
+    path: Annotated[str, typer.Argument(help=DATA)],
+    samples: Annotated[int, typer.Option(help="Draw at most this many samples per class.")] = 250,
+    neighbors: Annotated[int, typer.Option(help="Nearest neighbors of each sample.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     size: Annotated[
-        int, typer.Option(help="Images are resized to SIZE×SIZE; 0 leaves them as they are.")
+        int, typer.Option(help="Resize images to SIZE×SIZE pixels; 0 leaves them as they are.")
     ] = 32,
     repeats: Annotated[
         int, typer.Option(help="Draws of samples; more than one gives the spread over draws.")
@@ -40,7 +38,7 @@ def csg(
         Path | None, typer.Option("--output", "-o", help="Save a figure (.png, .pdf, .svg).")
     ] = None,
     skip_unreadable: Annotated[
-        bool, typer.Option("--skip-unreadable", help="Go on without unreadable files.")
+        bool, typer.Option("--skip-unreadable", help="Skip files that cannot be read.")
     ] = False,
     plot: OldPlot = None,
 ) -> None:

@@ -12,19 +12,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.options import AsJson, Metric, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.errors import TstarError, require
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in the paper.")]
-
 
 @app.command(rich_help_panel=RESEARCH)
 def fit(
-    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    runs: Runs,
     variant: Annotated[str, typer.Option(help="Formula to fit: base, csg, cn or csgcn.")] = "csgcn",
     metric: Metric = "val",
     average: Annotated[str, typer.Option(help="Average over the seeds: mean or median.")] = "mean",
@@ -153,11 +151,12 @@ def paper(
         return
     source = None if runs is None else _source(runs, where, study)
     if as_json:
+        from tstar.fitting.record import plain_rows
         from tstar.paper.own_runs import yours
 
-        content: dict[str, Any] = {"paper": _records(data.table(table))}
+        content: dict[str, Any] = {"paper": plain_rows(data.table(table))}
         if source is not None:
-            content["yours"] = _records(yours(table, source, metric=metric))  # type: ignore[arg-type]
+            content["yours"] = plain_rows(yours(table, source, metric=metric))  # type: ignore[arg-type]
         tell_json(content)
         return
     from tstar.report.tables.markup import to_rich
@@ -187,7 +186,9 @@ def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | 
 def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     notes = frame.attrs.get("notes", [])
     if as_json:
-        tell_json({"rows": _records(frame), "notes": notes})
+        from tstar.fitting.record import plain_rows
+
+        tell_json({"rows": plain_rows(frame), "notes": notes})
         return
     shown = Table(title=title, title_justify="left", pad_edge=False)
     for column in frame.columns:
@@ -206,11 +207,3 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:.4g}"
     return str(value)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain JSON types, missing values as null."""
-    return [
-        {str(name): None if value != value else value for name, value in row.items()}
-        for row in frame.to_dict(orient="records")
-    ]

@@ -80,7 +80,7 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     import torch
 
     if not path.is_file():
-        raise TstarError(f"No checkpoint found at {str(path)!r}.")
+        raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
     if path.suffix == ".safetensors":
         safetensors = require("safetensors", "transformers")
         try:

@@ -8,6 +8,22 @@ from typing import Annotated
 import typer
 
 Size = Annotated[int | None, typer.Option(help="Resize images to SIZE×SIZE pixels.")]
+Features = Annotated[
+    int | None,
+    typer.Option(
+        help="M, the width of the output layer's input, for a network of adjustable width."
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="Network: resnet10, torchvision/NAME, timm/NAME, transformers/NAME, or your own (./file.py:name)."
+    ),
+]
+DATA = "Name of a data set, image folder, .npz file or CSV file of text."
+Lr = Annotated[float, typer.Option(help="Highest learning rate.")]
+Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in the paper.")]
+Runs = Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DataRoot = Annotated[
     Path | None,

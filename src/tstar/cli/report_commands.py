@@ -9,12 +9,11 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import RESEARCH, app
-from tstar.cli.options import AsJson, OfStudy, Where
+from tstar.cli.options import AsJson, Metric, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.cli.progress import progress
 from tstar.errors import require, unknown
 
-Metric = Annotated[str, typer.Option(help="Which accuracy: test, as in the paper, or val.")]
 Variant = Annotated[
     str | None,
     typer.Option(
@@ -29,7 +28,7 @@ CoefficientFile = Annotated[
 
 @app.command(rich_help_panel=RESEARCH)
 def report(
-    runs: Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")],
+    runs: Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path(
         "report"
     ),

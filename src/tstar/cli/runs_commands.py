@@ -197,7 +197,7 @@ def merge_runs(
     typer.echo(f"{done.added} added, {done.replaced} replaced, {done.kept} already there → {into}")
     if done.differing:
         typer.echo(
-            f"Other results there than here (the first is kept) in {counted(len(done.differing), 'run')}: "
+            f"Two stores differ in the results of {counted(len(done.differing), 'run')}, of which the first are kept: "
             + ", ".join(key[:8] for key in done.differing[:5]),
             err=True,
         )

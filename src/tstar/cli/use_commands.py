@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import AsJson, DataRoot
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Model
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
 
@@ -101,21 +101,12 @@ def temperature(
 @_with_training
 def recommend(
     ctx: typer.Context,
-    model: Annotated[
-        str, typer.Option(help="Model: resnet10, torchvision/NAME, timm/NAME, transformers/NAME.")
-    ],
-    data: Annotated[
-        str | None, typer.Option(help="Image folder, .npz file, or name of a data set.")
-    ] = None,
+    model: Model,
+    data: Annotated[str | None, typer.Option(help=DATA)] = None,
     classes: Annotated[
         int | None, typer.Option(help="K, the number of classes, where no data are given.")
     ] = None,
-    features: Annotated[
-        int | None,
-        typer.Option(
-            help="M, the width of the output layer's input, for a network of adjustable width."
-        ),
-    ] = None,
+    features: Features = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
     **how: Any,
@@ -136,7 +127,7 @@ def recommend(
         count = count_classes(source)
         if classes not in (None, count):
             raise TstarError(
-                f"--classes must agree with the data, which have {count}, got {classes}."
+                f"The data have {count} classes, got --classes {classes}; leave it out, or correct it."
             )
         classes = count
     if classes is None:

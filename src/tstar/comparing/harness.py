@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from tstar import methods as registry
 from tstar.comparing.statistics import Row, Run, summarize
 from tstar.difficulty import csg as measure_csg
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
 from tstar.methods.calibration import reliability
 from tstar.methods.interface import Method
 from tstar.methods.searching import runs_of
 from tstar.models.fitting import fitting_model
+from tstar.numbers import whole
 from tstar.surgery.finding import find_head
 from tstar.surgery.layers import is_output_layer
 from tstar.training import Config, predict
@@ -71,9 +72,12 @@ def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "defa
         raise TstarError(f"Each method must be named once, got {', '.join(wanted)}.")
     if baseline not in wanted:
         wanted.insert(0, baseline)
-    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if isinstance(seeds, Sequence):
+        numbers = tuple(whole("A seed", seed, least=0) for seed in seeds)
+    else:
+        numbers = tuple(range(whole("seeds", seeds, least=1)))
     if not numbers or len(set(numbers)) < len(numbers):
-        raise TstarError(f"seeds must be one or more different seeds, got {seeds!r}.")
+        raise TstarError(f"seeds must be one or more different seeds, got {shown(seeds)}.")
     return Lineup({name: registry.get(name) for name in wanted}, numbers, baseline)
 
 

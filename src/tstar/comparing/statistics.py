@@ -69,7 +69,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Row:
-    """A method's line in the table. Accuracies in per cent; ``sd`` is the sample's (n − 1).
+    """A method's line in the table. Accuracies in percent; ``sd`` is the sample's (n − 1).
 
     ``temperature`` is the mean, ``norm``, ``lr_factor`` and ``left`` are as in a run (all of them, for ``left``).
     ``rank`` is 1 for the best mean, 2 for the second, ``None`` for the others and for a method with

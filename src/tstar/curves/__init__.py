@@ -9,8 +9,8 @@ A **condition** is everything that is known of a training but T, norm, backbone,
 Five rules hold everywhere:
 
 1. Between grid points accuracy is linear in ln T, and constant outside the grid: grids are geometric.
-2. The oracle is the T of the grid with the highest mean validation accuracy, the lowest of equals; what
-   is reported there is test accuracy, so that the choice does not flatter it.
+2. The oracle is the T of the grid with the highest mean validation accuracy, the lowest where several
+   tie; what is reported there is test accuracy, so that the choice does not flatter it.
 3. A run that diverged is a result: it counts with the accuracy of chance, 1/K. Failed runs are no results.
 4. Along a curve the seeds that have the whole grid are compared (all of them where none has it);
    with a baseline, the seeds that both have. What is not matched is not compared.

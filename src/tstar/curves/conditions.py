@@ -31,7 +31,7 @@ _NAMED = ("dataset", "model", "num_features", "num_classes", "csg", "norm", "sce
 
 
 def peak(accuracies: Array) -> int:
-    """Where a curve is highest, the first of equals: means of the same counts may differ in their last bits."""
+    """Where a curve is highest, the first place on a tie: means of the same counts may differ in their last bits."""
     return int(np.argmax(accuracies >= accuracies.max() - _ROUNDING))
 
 
@@ -119,7 +119,7 @@ class Curve:
 
     @property
     def best(self) -> float:
-        """The oracle's T: the best of the grid by mean validation accuracy, the lowest of equals."""
+        """The oracle's T: the best of the grid by mean validation accuracy, the lowest where several tie."""
         return float(self.temperatures[peak(self.means(self.chosen_on))])
 
     def index_of(self, temperature: float) -> int | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tstar.errors import TstarError, require
-from tstar.sweep.columns import FINAL
+from tstar.sweep.columns import FINAL, json_object
 from tstar.sweep.spec import LATER
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def read(runs: Any, where: str | None = None, study: str | None = None) -> Any:
         )
     path = Path(runs)
     if not path.is_file():
-        raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist.")
+        raise TstarError(f"The store of runs {os.fspath(runs)!r} does not exist; check the path.")
     if path.suffix not in (".db", ".sqlite", ".sqlite3", ".parquet", ".csv"):
         raise TstarError(
             f"A store of runs must be .db (SQLite), .parquet or .csv, got {path.suffix!r}."
@@ -148,12 +147,9 @@ def _planned_lengths(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _planned(spec: Any) -> tuple[str, Any]:
     """The length that a run was planned for, from its stored description: steps override epochs."""
-    try:
-        described = json.loads(spec)
-        name = "steps" if described.get("steps") is not None else "epochs"
-        return name, described.get(name)
-    except (TypeError, ValueError, AttributeError):
-        return "", None
+    described = json_object(spec)
+    name = "steps" if described.get("steps") is not None else "epochs"
+    return name, described.get(name)
 
 
 def must_have(runs: pd.DataFrame, column: str, why: str = "") -> None:

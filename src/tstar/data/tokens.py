@@ -13,9 +13,8 @@ from tstar.data.limits import fetched
 from tstar.errors import TstarError, require
 from tstar.numbers import whole
 
-LIMIT = (
-    24  # tokens; most questions and commands are shorter, and longer ones begin with what counts
-)
+# Tokens; most questions and commands are shorter, and longer ones begin with what counts.
+LIMIT = 24
 
 
 def tokenize(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:

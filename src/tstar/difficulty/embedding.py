@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,9 @@ def embedder(embed: Embed) -> Iterator[Callable[[list[Any]], NDArray[Any]]]:
     """
     import torch
 
+    from tstar.surgery.probing import in_mode
+
     module = embed if isinstance(embed, torch.nn.Module) else None
-    modes = {m: m.training for m in module.modules()} if module is not None else {}
     first = next(module.parameters(), None) if module is not None else None
 
     def run(samples: list[Any]) -> NDArray[Any]:
@@ -45,13 +46,8 @@ def embedder(embed: Embed) -> Iterator[Callable[[list[Any]], NDArray[Any]]]:
             )
         return out.reshape(len(out), -1)
 
-    try:
-        if module is not None:
-            module.eval()
+    with nullcontext() if module is None else in_mode(module):
         yield run
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
 
 
 def prepared(sample: Any) -> Any:

@@ -75,6 +75,6 @@ def _pairs(ax: Any, result: Csg) -> None:
     ax.grid(axis="x", alpha=0.3)
 
 
-def _short(name: object, limit: int = 18) -> str:
+def _short(name: object) -> str:
     text = str(name).replace("$", r"\$")
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= 18 else text[:17] + "…"

@@ -56,10 +56,10 @@ def advised(
     that the paper's evidence prefers. It is not all that ``tstar.recommend`` says, which may advise another rate,
     with the T that belongs to it, or to leave the model.
     """
-    M, K, csg = (_number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
+    M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
     if M is None:
         return None
-    how = {name: _number(facts.get(name)) for name in ("lr", "steps", "momentum", "batch_size")}
+    how = {name: number(facts.get(name)) for name in ("lr", "steps", "momentum", "batch_size")}
     name = str(facts.get("optimizer") or "") or None
     scenario = str(facts.get("scenario") or "scratch")
     try:
@@ -72,7 +72,8 @@ def advised(
     return judged(result, None).temperature if ours else result.temperature
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
+    """A number, or ``None`` where it is missing."""
     return None if value is None or value != value else float(value)
 
 
@@ -86,19 +87,14 @@ RULES: dict[str, Rule] = {
 }
 
 
-def cases(
-    runs: pd.DataFrame,
-    norm: str = "batch",
-    backbone: str = "as-is",
-    least: int = LEAST_TEMPERATURES,
-) -> list[Condition]:
+def cases(runs: pd.DataFrame, norm: str = "batch") -> list[Condition]:
     """The conditions that have a grid of temperatures under this norm, some seed having all of it."""
-    found = []
-    for condition in conditions(runs):
-        curve = condition.curve(norm, backbone)
-        if curve is not None and len(curve.temperatures) >= least and curve.ran.all(axis=1).any():
-            found.append(condition)
-    return found
+
+    def has_grid(curve: Curve | None) -> bool:
+        enough = curve is not None and len(curve.temperatures) >= LEAST_TEMPERATURES
+        return enough and bool(curve.ran.all(axis=1).any())  # type: ignore[union-attr]
+
+    return [condition for condition in conditions(runs) if has_grid(condition.curve(norm))]
 
 
 def scores(

@@ -27,7 +27,7 @@ from tstar.curves.reading import Metric
 from tstar.errors import TstarError
 from tstar.fitting.flatness import directions, walk
 from tstar.fitting.model import Problem
-from tstar.numbers import share
+from tstar.numbers import share, whole
 
 Array = NDArray[np.float64]
 Over = Literal["seeds", "conditions"]
@@ -65,8 +65,7 @@ def intervals(
     varies as much as the mean of n new ones would. Over conditions: whole conditions are drawn again, which also asks
     how the answer depends on what was studied.
     """
-    if replicates < 2:
-        raise TstarError(f"bootstrap must be at least 2 replicates, got {replicates}.")
+    replicates = whole("bootstrap", replicates, least=2)
     share("level", level, zero=False)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
     found: list[Interval] = []
@@ -166,7 +165,6 @@ def _refit(
     theta: Array,
     bounds: Array,
     rng: np.random.Generator,
-    generations: int = GENERATIONS,
 ) -> Array:
     """Differential evolution (rand/1/bin, dithered) on every replicate at once: (B, p)."""
     replicates, p = len(weights), len(theta)
@@ -178,7 +176,7 @@ def _refit(
     population[:, : size // 2] = np.clip(near, low, high)
     energy = _loss(problem, stack, weights, population)
     rows = np.arange(replicates)[:, None]
-    for _ in range(generations):
+    for _ in range(GENERATIONS):
         base, first, second = (
             population[rows, index] for index in rng.integers(0, size, (3, replicates, size))
         )

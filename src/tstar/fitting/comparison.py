@@ -12,12 +12,12 @@ from tstar.curves.reading import Runs
 from tstar.errors import TstarError, require
 from tstar.fitting.environments import How, Keywords, folds, judge, refit
 from tstar.fitting.model import Form, coefficient_names
+from tstar.formula.coefficients import VARIANTS
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
-_VARIANTS = ("base", "csg", "cn", "csgcn")
 _FORMS: tuple[tuple[str, Form, Interpolation], ...] = (
     ("sum, linear in T (the paper's)", "sum", "T"),
     ("sum, linear in ln T", "sum", "lnT"),
@@ -43,7 +43,7 @@ def correction_table(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     notes = list(left_out)
     for optimization in ("CO", "GO"):
-        for variant in _VARIANTS:
+        for variant in VARIANTS:
             row: dict[str, Any] = {"correction": variant, "optimization": optimization}
             try:
                 if optimization == "CO":
@@ -71,7 +71,7 @@ def coefficient_table(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     how = How(**keywords)
     found, left_out = how.usable(runs)
     rows, notes = [], list(left_out)
-    for variant in _VARIANTS:
+    for variant in VARIANTS:
         row: dict[str, Any] = {"variant": variant}
         try:
             theta, row["regret"], _ = refit(found, variant, how)

@@ -47,12 +47,9 @@ class How:
     form: Form = "sum"
     skip: bool = False
 
-    def usable(
-        self, runs: Runs, norm: str | None = "batch", method: str | None = "fixed"
-    ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+    def usable(self, runs: Runs) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
         """The curves of the runs that a fit can use, and which were left out and why."""
-        every = grids(read(runs), metric=self.metric, norm=norm, method=method)
-        return usable_curves(every, skip=self.skip)
+        return usable_curves(grids(read(runs), metric=self.metric), skip=self.skip)
 
 
 def per_environment(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
@@ -104,12 +101,7 @@ def per_environment(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
 
 
 def cross_validate(
-    runs: Runs,
-    variant: str = "csgcn",
-    *,
-    norm: str | None = "batch",
-    method: str | None = "fixed",
-    **keywords: Unpack[Keywords],
+    runs: Runs, variant: str = "csgcn", **keywords: Unpack[Keywords]
 ) -> pd.DataFrame:
     """Leave one data set out (the paper's CO): coefficients from the others, judged on the one left out.
 
@@ -119,7 +111,7 @@ def cross_validate(
     """
     pd = require("pandas", "fit")
     how = How(**keywords)
-    found, _ = how.usable(runs, norm, method)
+    found, _ = how.usable(runs)
     rows = []
     for held, theta in folds(found, variant, how):
         rows.append(

@@ -56,15 +56,13 @@ class Flat:
         return f"{ranges}; T moves by {self.temperature_change:.2g} on average{end}"
 
 
-def flat_directions(
-    problem: Problem, theta: Array, bounds: Array, tolerance: float = TOLERANCE
-) -> tuple[Flat, ...]:
+def flat_directions(problem: Problem, theta: Array, bounds: Array) -> tuple[Flat, ...]:
     """One line per coefficient, flattest first: the right singular vectors of the design matrix.
 
     The loss is piecewise linear, so it has no Hessian to take eigenvectors of; but θ acts through
     T = Xθ alone, and the singular vectors of X order the directions by how much they move T.
     """
-    return tuple(walk(problem, theta, vector, bounds, tolerance) for vector in directions(problem))
+    return tuple(walk(problem, theta, vector, bounds, TOLERANCE) for vector in directions(problem))
 
 
 def directions(problem: Problem) -> Array:

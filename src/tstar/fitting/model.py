@@ -22,14 +22,10 @@ from tstar.curves.lines import Lines
 from tstar.errors import TstarError, unknown
 from tstar.formula.arrays import column
 from tstar.formula.choice import variant_name
+from tstar.formula.coefficients import VARIANTS
+from tstar.numbers import number
 
 Array = NDArray[np.float64]
-VARIANTS = {
-    "base": ("alpha", "beta"),
-    "csg": ("alpha", "beta", "gamma"),
-    "cn": ("alpha", "beta", "delta"),
-    "csgcn": ("alpha", "beta", "gamma", "delta"),
-}
 # The bounds of the search. The paper gives none.
 BOUNDS = {
     "alpha": (0.0, 10.0),
@@ -91,7 +87,7 @@ def coefficient_names(variant: str) -> tuple[str, ...]:
     name = variant_name(variant)
     if name not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    return VARIANTS[name]
+    return ("alpha", "beta", *["gamma"] * ("csg" in name), *["delta"] * ("cn" in name))
 
 
 def design_matrix(
@@ -130,7 +126,8 @@ def problem(
     check: bool = True,
 ) -> Problem:
     """The optimization problem of these conditions; equal weights unless given."""
-    if not 0 < minimum <= maximum or not math.isfinite(maximum):
+    minimum, maximum = number("minimum", minimum), number("maximum", maximum)
+    if not 0 < minimum <= maximum:
         raise TstarError(
             f"0 < minimum <= maximum must hold, got minimum={minimum}, maximum={maximum}."
         )
@@ -141,8 +138,8 @@ def problem(
         curves=curves,
         design=design_matrix(conditions, names, form, check=check),
         names=names,
-        minimum=float(minimum),
-        maximum=float(maximum),
+        minimum=minimum,
+        maximum=maximum,
         weights=share,
         form=form,
     )

@@ -96,10 +96,7 @@ class Fit:
             "unidentified": list(self.unidentified),
             "flags": list(self.flags),
             "left_out": list(self.left_out),
-            "conditions": [
-                {name: None if value != value else value for name, value in row.items()}
-                for row in self.conditions.to_dict(orient="records")
-            ],
+            "conditions": plain_rows(self.conditions),
         }
 
     def __str__(self) -> str:
@@ -148,6 +145,14 @@ class Fit:
         lines += [f"  note: {flag}" for flag in self.flags]
         lines += [f"  left out: {text}" for text in self.left_out]
         return "\n".join(lines)
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as plain JSON types, missing values as null."""
+    return [
+        {str(name): None if value != value else value for name, value in row.items()}
+        for row in frame.to_dict(orient="records")
+    ]
 
 
 def _formula(values: dict[str, float]) -> str:

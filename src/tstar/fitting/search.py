@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import TstarError, require, shown, unknown
 from tstar.fitting.model import BOUNDS, Problem
+from tstar.numbers import number, whole
 
 # Relative spread of the population's regret at which it counts as converged; SciPy's default of
 # 1e-2 leaves the coefficients loose, and the extra generations cost milliseconds.
@@ -78,9 +79,8 @@ def restarted(
     problem: Problem, bounds: Mapping[str, tuple[float, float]], seed: int, restarts: int
 ) -> tuple[Restart, ...]:
     """Several searches from independent random populations, the best first and polished."""
-    if restarts < 1:
-        raise TstarError(f"restarts must be at least 1, got {restarts}.")
-    streams = np.random.SeedSequence(seed).spawn(restarts)
+    start = np.random.SeedSequence(whole("seed", seed, least=0))
+    streams = start.spawn(whole("restarts", restarts, least=1))
     found = [search(problem, bounds, np.random.default_rng(stream)) for stream in streams]
     best, *others = sorted(found, key=lambda restart: restart.regret)
     return (polished(problem, bounds, best), *others)
@@ -92,11 +92,10 @@ def box(overrides: Mapping[str, tuple[float, float]] | None) -> dict[str, tuple[
     for name, limits in (overrides or {}).items():
         if name not in BOUNDS:
             raise unknown("coefficient in bounds", name, BOUNDS)
-        try:
-            low, high = (float(limit) for limit in limits)
-        except (TypeError, ValueError):
-            raise TstarError(f"The bounds of {name} must be (low, high), got {limits!r}.") from None
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise TstarError(f"low < high must hold for the bounds of {name}, got {limits!r}.")
+        if not isinstance(limits, tuple | list) or len(limits) != 2:
+            raise TstarError(f"The bounds of {name} must be (low, high), got {shown(limits)}.")
+        low, high = (number(f"A bound of {name}", limit) for limit in limits)
+        if low >= high:
+            raise TstarError(f"low < high must hold for the bounds of {name}, got {shown(limits)}.")
         bounds[name] = (low, high)
     return bounds

@@ -20,6 +20,7 @@ from tstar.formula.law import Budget, read_range
 from tstar.numbers import number
 
 FORMAT = 1
+VARIANTS = ("base", "csg", "cn", "csgcn")  # the paper's sets
 _NUMBERS = ("alpha", "beta", "gamma", "delta", "minimum", "maximum")
 _QUANTITIES = ("num_features", "num_classes", "csg")
 
@@ -148,7 +149,9 @@ class Coefficients:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise TstarError(f"The coefficient file {name!r} does not exist.") from None
+            raise TstarError(
+                f"The coefficient file {name!r} does not exist; check the path."
+            ) from None
         except (
             OSError,
             ValueError,

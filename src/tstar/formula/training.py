@@ -17,12 +17,11 @@ from tstar.formula import reading
 from tstar.numbers import positive, share, whole
 
 Family = Literal["sgd", "adam", "scale-free", "other"]
-Scenario = Literal["scratch", "finetune"]
+SCENARIOS = ("scratch", "finetune")
 
 MOMENTUM = 0.9  # of the runs that the law was measured on
-RATE_FACTOR = (
-    0.5  # the mean rate over the highest, of a schedule that falls to zero as cosine or linear
-)
+# The mean rate over the highest, of a schedule that falls to zero as cosine or linear.
+RATE_FACTOR = 0.5
 
 # What the names of optimizers in torch, timm, transformers, DeepSpeed and bitsandbytes come down to. The steps of
 # "scale-free" optimizers do not see the gradient's scale, as Adam's do not; T was not measured for them.
@@ -116,11 +115,8 @@ class Training:
         put("label_smoothing", share)
         if not isinstance(self.tuned, bool):
             raise TstarError(f"tuned must be True or False, got {shown(self.tuned)}.")
-        known = ("scratch", "finetune")
-        if self.scenario is not None and not (
-            isinstance(self.scenario, str) and self.scenario in known
-        ):
-            raise unknown("scenario", self.scenario, ("scratch", "finetune"))
+        if not isinstance(self.scenario, str | None) or self.scenario not in (None, *SCENARIOS):
+            raise unknown("scenario", self.scenario, SCENARIOS)
 
     @classmethod
     def of(

@@ -14,8 +14,9 @@ from tstar import own
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Recipe
 from tstar.numbers import share
-from tstar.surgery.finding import find_head, resolve_head
+from tstar.surgery.finding import resolve_head
 from tstar.surgery.head import Norm
+from tstar.surgery.layers import replaced
 from tstar.surgery.probing import in_mode
 from tstar.surgery.tempering import temper
 
@@ -114,14 +115,8 @@ def with_output_layer(
 ) -> nn.Module:
     """A copy of the model whose output layer is ``change(layer)``."""
     changed = copy.deepcopy(model)
-    path = facts.head if facts.head is not None else find_head(changed).path
-    layer = changed.get_submodule(path)
-    parent, _, child = path.rpartition(".")
-    new = change(layer).train(layer.training)
-    if not path:  # the model is nothing but its output layer
-        return new
-    setattr(changed.get_submodule(parent), child, new)
-    return changed
+    layer = resolve_head(changed, facts.head).layer
+    return replaced(changed, layer, change(layer).train(layer.training))
 
 
 def plain_copy(model: nn.Module, facts: Facts) -> Recipe:

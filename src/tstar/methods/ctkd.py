@@ -13,9 +13,9 @@ from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.head import scale_gradient
 
 
-def reversal(epoch: int, until: int = 10) -> float:
+def reversal(epoch: int) -> float:
     """λ(e) = ½(1 + cos(π·min(e, 10)/10)) − 1, e from 1: from almost 0 down to −1."""
-    return 0.5 * (1 + math.cos(math.pi * min(epoch, until) / until)) - 1
+    return 0.5 * (1 + math.cos(math.pi * min(epoch, 10) / 10)) - 1
 
 
 class AdversarialTemperature(nn.Module):

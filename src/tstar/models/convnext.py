@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from tstar.models.layers import ChannelNorm, conv1
+from tstar.models.layers import conv1
+from tstar.surgery.layers import ChannelNorm
 
 
 def convnext4(in_channels: int, num_features: int, nd: int = 2, depth: int = 2) -> nn.Module:

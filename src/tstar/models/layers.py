@@ -7,29 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tstar.models.small_maps import Conv3x3
 
-_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
-_NORM: dict[int, type[nn.BatchNorm1d] | type[nn.BatchNorm2d]] = {
-    1: nn.BatchNorm1d,
-    2: nn.BatchNorm2d,
-}
+
+def _layer(kind: str, nd: int, *sizes: int, **options: Any) -> nn.Module:
+    """torch's layer of that kind for ``nd`` dimensions."""
+    made: nn.Module = getattr(nn, f"{kind}{nd}d")(*sizes, **options)
+    return made
 
 
 def conv3(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
     """A convolution of width 3 that keeps the size (halves it with stride 2), without bias."""
     if nd == 2 and stride == 1:
         return Conv3x3(inputs, outputs)
-    return _CONV[nd](inputs, outputs, 3, stride=stride, padding=1, bias=False)
+    return _layer("Conv", nd, inputs, outputs, 3, stride=stride, padding=1, bias=False)
 
 
 def biased_conv3(nd: int, inputs: int, outputs: int) -> nn.Module:
     """The same with a bias, for networks without norms (a norm would remove it)."""
-    return _CONV[nd](inputs, outputs, 3, padding=1)
+    return _layer("Conv", nd, inputs, outputs, 3, padding=1)
 
 
 def conv1(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
@@ -39,46 +40,36 @@ def conv1(nd: int, inputs: int, outputs: int, stride: int = 1) -> nn.Module:
     convolution. The strided one corrupts memory in oneDNN's backward pass for channels-last inputs of
     fewer than 8 channels on AVX2 (seen with torch 2.15).
     """
-    conv = _CONV[nd](inputs, outputs, 1, bias=False)
-    if stride == 1:
-        return conv
-    pick = nn.MaxPool2d(1, stride) if nd == 2 else nn.MaxPool1d(1, stride)
-    return nn.Sequential(pick, conv)
+    conv = _layer("Conv", nd, inputs, outputs, 1, bias=False)
+    return conv if stride == 1 else nn.Sequential(_layer("MaxPool", nd, 1, stride), conv)
 
 
 def norm(nd: int, channels: int) -> nn.Module:
     """Batch normalization over the batch and the ``nd`` spatial dimensions."""
-    return _NORM[nd](channels)
-
-
-class ChannelNorm(nn.LayerNorm):
-    """Layer normalization over the channels of N×C×H×W, at every pixel."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+    return _layer("BatchNorm", nd, channels)
 
 
 def max_pool(nd: int) -> nn.Module:
     """Halve the size. ``ceil_mode`` leaves a map of one pixel as it is, so that 8×8 inputs work."""
-    return nn.MaxPool2d(2, ceil_mode=True) if nd == 2 else nn.MaxPool1d(2, ceil_mode=True)
+    return _layer("MaxPool", nd, 2, ceil_mode=True)
 
 
 def avg_pool(nd: int) -> nn.Module:
     """Halve the size by averaging; odd sizes round up, as a convolution of stride 2 does."""
-    return nn.AvgPool2d(2, ceil_mode=True) if nd == 2 else nn.AvgPool1d(2, ceil_mode=True)
+    return _layer("AvgPool", nd, 2, ceil_mode=True)
 
 
 def global_pool(nd: int) -> nn.Module:
     """Global average pooling to a size of one."""
-    return nn.AdaptiveAvgPool2d(1) if nd == 2 else nn.AdaptiveAvgPool1d(1)
+    return _layer("AdaptiveAvgPool", nd, 1)
 
 
-def scaled(base: int, num_features: int, full: int = 512) -> int:
-    """``base`` channels of a network of width ``full``, in one of width M: max(1, round(base·M/full)).
+def scaled(base: int, num_features: int) -> int:
+    """``base`` channels of a network of width 512, in one of width M: max(1, round(base·M/512)).
 
-    Halves are rounded up. The last layer has ``base == full`` and therefore exactly M channels.
+    Halves are rounded up. The last layer has 512 and therefore exactly M channels.
     """
-    return max(1, (2 * base * num_features + full) // (2 * full))
+    return max(1, (2 * base * num_features + 512) // 1024)
 
 
 def initialize(trunk: nn.Module, classifier: nn.Linear) -> None:

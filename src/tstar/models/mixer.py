@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tstar.models.layers import ChannelNorm, conv1
+from tstar.models.layers import conv1
+from tstar.surgery.layers import ChannelNorm
 
 _PATCH = 4
 _GRID = 4  # patches are averaged to a 4×4 grid, so that images of any size are taken

@@ -12,7 +12,7 @@ from tstar import own
 from tstar.errors import TstarError, unknown
 from tstar.models.cnn import cnn4
 from tstar.models.convnext import convnext4
-from tstar.models.layers import ChannelNorm, Network, conv1, global_pool, norm, own_random_numbers
+from tstar.models.layers import Network, conv1, global_pool, norm, own_random_numbers
 from tstar.models.mixer import mixer4
 from tstar.models.mlp import mlp
 from tstar.models.pyramidnet import pyramidnet10
@@ -20,10 +20,11 @@ from tstar.models.resnet import resnet10
 from tstar.models.vgg import vgg9
 from tstar.models.vit import vit4
 from tstar.numbers import whole
+from tstar.surgery.layers import ChannelNorm
 
 DEFAULT_FEATURES = 512  # M of the networks at full width
 
-_CONVOLUTIONAL: dict[str, Callable[..., nn.Module]] = {
+_BATCH_NORMED: dict[str, Callable[..., nn.Module]] = {
     "resnet10": resnet10,
     "vgg9": vgg9,
     "pyramidnet10": pyramidnet10,
@@ -43,32 +44,32 @@ Depth = dict[str, int]  # {"depth": n}, or empty for the network's own
 
 # What stands between the pooled features of a narrow trunk and M wide ones, as in MobileNetV3: norm and activation are
 # those of the network, none where it has none.
+def _widened_batch(nd: int, width: int, m: int) -> list[nn.Module]:
+    return [conv1(nd, width, m), norm(nd, m), nn.ReLU(inplace=True)]
+
+
+def _widened_layer(nd: int, width: int, m: int) -> list[nn.Module]:
+    return [conv1(nd, width, m), ChannelNorm(m), nn.GELU()]
+
+
+def _widened_plain(nd: int, width: int, m: int) -> list[nn.Module]:
+    return [nn.Flatten(), nn.Linear(width, m), nn.ReLU(inplace=True)]
+
+
 def _convolutional(
-    make: Callable[..., nn.Module], nd: int, inputs: int, width: int, m: int, k: int, depth: Depth
+    make: Callable[..., nn.Module],
+    widened: Callable[[int, int, int], list[nn.Module]],
+    nd: int,
+    inputs: int,
+    width: int,
+    m: int,
+    k: int,
+    depth: Depth,
 ) -> nn.Module:
     trunk, pool = make(inputs, width, nd, **depth), global_pool(nd)
     if width == m:
         return Network(trunk, pool, m, k)
-    wider = [conv1(nd, width, m), norm(nd, m), nn.ReLU(inplace=True)]
-    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
-
-
-def _layer_normed(
-    make: Callable[..., nn.Module], inputs: int, width: int, m: int, k: int, depth: Depth
-) -> nn.Module:
-    trunk, pool = make(inputs, width, **depth), global_pool(2)
-    if width == m:
-        return Network(trunk, pool, m, k)
-    wider = [conv1(2, width, m), ChannelNorm(m), nn.GELU()]
-    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
-
-
-def _norm_free(nd: int, inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
-    trunk, pool = cnn4(inputs, width, nd, **depth), global_pool(nd)
-    if width == m:
-        return Network(trunk, pool, m, k)
-    wider = [nn.Flatten(), nn.Linear(width, m), nn.ReLU(inplace=True)]
-    return Network(nn.Sequential(trunk, pool, *wider), nn.Identity(), m, k)
+    return Network(nn.Sequential(trunk, pool, *widened(nd, width, m)), nn.Identity(), m, k)
 
 
 def _perceptron(norms: bool, inputs: int, width: int, m: int, k: int, depth: Depth) -> nn.Module:
@@ -79,12 +80,15 @@ def _perceptron(norms: bool, inputs: int, width: int, m: int, k: int, depth: Dep
 
 
 OWN: dict[str, Callable[[int, int, int, int, Depth], nn.Module]] = {
-    **{name: partial(_convolutional, trunk, 2) for name, trunk in _CONVOLUTIONAL.items()},
-    **{name: partial(_layer_normed, trunk) for name, trunk in _LAYER_NORMED.items()},
-    **{f"{name}-1d": partial(_convolutional, trunk, 1) for name, trunk in _CONVOLUTIONAL.items()},
+    **{n: partial(_convolutional, trunk, _widened_batch, 2) for n, trunk in _BATCH_NORMED.items()},
+    **{n: partial(_convolutional, trunk, _widened_layer, 2) for n, trunk in _LAYER_NORMED.items()},
+    **{
+        f"{n}-1d": partial(_convolutional, trunk, _widened_batch, 1)
+        for n, trunk in _BATCH_NORMED.items()
+    },
     "mlp": partial(_perceptron, True),
-    "cnn4": partial(_norm_free, 2),
-    "cnn4-1d": partial(_norm_free, 1),
+    "cnn4": partial(_convolutional, cnn4, _widened_plain, 2),
+    "cnn4-1d": partial(_convolutional, cnn4, _widened_plain, 1),
     "mlp-no-norm": partial(_perceptron, False),
 }
 FLAT = ("mlp", "mlp-no-norm")  # networks of vectors

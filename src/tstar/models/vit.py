@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tstar.models.layers import ChannelNorm, conv1
+from tstar.models.layers import conv1
+from tstar.surgery.layers import ChannelNorm
 
 _PATCH = 4
 _HEAD_WIDTH = 16  # channels of an attention head, as near as M allows

@@ -143,18 +143,15 @@ def _quiet(log: Any) -> Iterator[None]:
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
     """A new linear output layer of ``num_classes``, initialized as torch does."""
     from tstar.surgery.finding import find_head
+    from tstar.surgery.layers import replaced
 
-    name = find_head(model).path
-    parent_name, _, child = name.rpartition(".")
-    parent = model.get_submodule(parent_name)
-    old: Any = getattr(parent, child)
+    old: Any = find_head(model).layer
     new: nn.Module
     if isinstance(old, nn.Conv2d):
         new = nn.Conv2d(old.in_channels, num_classes, old.kernel_size, bias=old.bias is not None)  # type: ignore[arg-type]
     else:
         new = nn.Linear(old.in_features, num_classes, bias=old.bias is not None)
-    setattr(parent, child, new)
-    return model
+    return replaced(model, old, new)
 
 
 def _three_channels(library: str, name: str, in_channels: int) -> None:

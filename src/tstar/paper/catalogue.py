@@ -17,7 +17,6 @@ METHODS = {
     "cn": "Hasegawa & Sakai T*_cn",
     "csgcn": "Hasegawa & Sakai T*_csgcn",
 }
-VARIANTS = ("base", "csg", "cn", "csgcn")
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from tstar.errors import TstarError, require, unknown
 from tstar.evidence.regret import advised
 from tstar.fitting.comparison import coefficient_table, correction_table
 from tstar.fitting.environments import per_environment
+from tstar.formula.coefficients import VARIANTS
 from tstar.formula.equation import temperature
-from tstar.paper.catalogue import VARIANTS, Spec, expected_marks, spec
+from tstar.paper.catalogue import Spec, expected_marks, spec
 from tstar.paper.loading import table
 
 if TYPE_CHECKING:

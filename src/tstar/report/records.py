@@ -18,8 +18,9 @@ from tstar.curves.conditions import order
 from tstar.curves.conditions import without as curves_without
 from tstar.curves.reading import Metric, ordinary
 from tstar.errors import TstarError, unknown
-from tstar.evidence.regret import advised
+from tstar.evidence.regret import advised, number
 from tstar.formula.coefficients import Coefficients, as_coefficients, get
+from tstar.formula.training import SCENARIOS
 from tstar.sweep.columns import FINAL
 from tstar.sweep.spec import OWN
 from tstar.text import printable
@@ -247,12 +248,11 @@ def load(
 
 def _check_scenarios(frame: pd.DataFrame, path: str) -> None:
     """A report must know what kind of training it judges."""
-    known = ("scratch", "finetune")
     for index, name in frame["scenario"].items() if "scenario" in frame.columns else ():
-        if name is not None and name not in known:
+        if name is not None and name not in SCENARIOS:
             run = frame["key"][index] if "key" in frame.columns else f"row {index}"
             raise TstarError(
-                f"scenario must be {' or '.join(known)} in every run, got {name!r} in run {run} of {path!r}."
+                f"scenario must be {' or '.join(SCENARIOS)} in every run, got {name!r} in run {run} of {path!r}."
             )
 
 
@@ -353,11 +353,6 @@ def _recommender(
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:
     """All facts but some, to group by."""
     return curves_without(sweep.facts, *names)
-
-
-def number(value: Any) -> float | None:
-    """A number, or ``None`` where it is missing."""
-    return None if value is None or value != value else float(value)
 
 
 def people(value: float) -> str:

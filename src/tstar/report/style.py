@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette (2008): told apart by all common kinds of color vision. The order puts
 # hues of different lightness next to each other, and each goes with a line and a marker of its own.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PURPLE, YELLOW = "#56B4E9", "#CC79A7", "#F0E442"
+SKY, PURPLE = "#56B4E9", "#CC79A7"
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
 LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -108,10 +108,10 @@ def panels(
     return figure, axes[:count]
 
 
-def temperature_axis(axes: Axes, temperatures: Sequence[float], most: int = 6) -> None:
+def temperature_axis(axes: Axes, temperatures: Sequence[float]) -> None:
     """A logarithmic axis of T with its own grid as ticks, every so many where they would collide."""
     axes.set_xscale("log", base=2)
-    step = -(-len(temperatures) // most)
+    step = -(-len(temperatures) // 6)
     shown = list(temperatures)[::step]
     axes.set_xticks(shown, [tick(T) for T in shown])
     axes.minorticks_off()

@@ -60,7 +60,6 @@ def write_report(
     fits: bool = True,
     pictures: int = ON_PAGE,
     title: str | None = None,
-    command: str | None = None,
     where: str | None = None,
     study: str | None = None,
     progress: Progress = lambda done, total, what: None,
@@ -74,7 +73,7 @@ def write_report(
         fits: whether to fit coefficients for the paper's three tables of them, which takes a while.
         pictures: how many of one figure, which has a picture for every dozen conditions or so; 0: all,
             which takes seconds for each. ``tstar figure`` draws all of one figure.
-        title: of the page. command: what is said to rebuild it.
+        title: of the page.
         progress: called with what is done, of how many, and what is next.
     """
     for kind in formats:
@@ -93,7 +92,7 @@ def write_report(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TstarError(f"The folder {str(target)!r} could not be made: {error}.") from error
-    command = command or records.command("report") + ("" if fits else " --no-fits")
+    command = records.command("report") + ("" if fits else " --no-fits")
     missing: list[str] = []
     files: list[Path] = []
     drawn: list[Drawn] = []

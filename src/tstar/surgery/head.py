@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
 from tstar.surgery.folding import affine_of_norm, check_numbers, fold_affine
-from tstar.surgery.layers import check_layer, weight_of
+from tstar.surgery.layers import ChannelNorm, check_layer, weight_of
 
 Norm = Literal["batch", "layer"]
 _BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
@@ -173,7 +173,7 @@ class TemperedHead(nn.Module):
             TstarWarning,
             stacklevel=2,
         )
-        kept = _ChannelNorm if not isinstance(layer, nn.Linear) else nn.LayerNorm
+        kept = ChannelNorm if not isinstance(layer, nn.Linear) else nn.LayerNorm
         plain = kept(weight.shape[1], eps=norm.eps, elementwise_affine=False)
         return nn.Sequential(OrderedDict(norm=plain, layer=layer)).eval()
 
@@ -264,10 +264,3 @@ def batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
     return F.batch_norm(
         rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
     )
-
-
-class _ChannelNorm(nn.LayerNorm):
-    """LayerNorm over the channels of a (B, M, …) map."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return super().forward(input.movedim(1, -1)).movedim(-1, 1)

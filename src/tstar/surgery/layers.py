@@ -7,6 +7,24 @@ from torch import Tensor, nn
 from tstar.errors import TstarError
 
 
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalization over the channels of (B, C, …), at every position."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input.movedim(1, -1)).movedim(-1, 1)
+
+
+def replaced(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
+    """``model`` with every place that holds ``old`` holding ``new``; ``new`` itself if ``old`` is the model."""
+    if old is model:
+        return new
+    for parent in list(model.modules()):
+        for name, child in list(parent._modules.items()):  # named_children() skips aliases
+            if child is old and parent is not new:
+                setattr(parent, name, new)
+    return model
+
+
 def weight_of(layer: nn.Module) -> Tensor:
     weight = layer.weight
     assert isinstance(weight, Tensor)

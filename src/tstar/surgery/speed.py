@@ -170,7 +170,7 @@ def backbone_scale(
 
 
 def matched_backbone(
-    model: nn.Module, head: Head, batch: Any, norm: Norm | None = "batch", seed: int = 0
+    model: nn.Module, head: Head, batch: Any, norm: Norm | None = "batch"
 ) -> float:
     """c at which a tempered head sends the backbone a gradient as large as the plain head does.
 
@@ -190,7 +190,7 @@ def matched_backbone(
             logits = TemperedHead(layer, 1.0, norm).train()(features)
         else:
             logits = layer(present.normalize(features))
-        plain, changed = _received(backbone, layer, layer(features), logits, seed)
+        plain, changed = _received(backbone, layer, layer(features), logits)
         _check_finite("gradients", torch.tensor([plain, changed]), inputs_of(batch))
     if not (plain > 0 and changed > 0):
         raise TstarError(
@@ -235,13 +235,12 @@ def _check_finite(what: str, values: Tensor, batch: Any) -> None:
 
 
 def _received(
-    backbone: list[Tensor], layer: nn.Module, plain: Tensor, own: Tensor, seed: int = 0
+    backbone: list[Tensor], layer: nn.Module, plain: Tensor, own: Tensor
 ) -> tuple[float, float]:
     """The norms of the gradients at the backbone's parameters, from the plain logits and from its own."""
-    signal = torch.randn(own.shape, generator=torch.Generator().manual_seed(seed)).to(own)
-    signal = signal - signal.mean(
-        class_dim(layer), keepdim=True
-    )  # a softmax's gradient sums to zero
+    signal = torch.randn(own.shape, generator=torch.Generator().manual_seed(0)).to(own)
+    # A softmax's gradient sums to zero.
+    signal = signal - signal.mean(class_dim(layer), keepdim=True)
     norms = []
     for logits in (plain, own):
         gradients = torch.autograd.grad(

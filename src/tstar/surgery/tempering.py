@@ -26,6 +26,7 @@ from tstar.surgery.finding import (
 )
 from tstar.surgery.folded import warn_of_bias
 from tstar.surgery.head import Norm, TemperedHead
+from tstar.surgery.layers import replaced
 from tstar.surgery.monitoring import (
     expect_update,
     join_optimizer,
@@ -126,7 +127,7 @@ def temper(
         layer = model.get_submodule(found.path)
         new = TemperedHead(layer, T, chosen, factor)
         shorten_memory(new.norm, steps)
-        model = _replace(model, layer, new)
+        model = replaced(model, layer, new)
     if state_dict is not None and after:
         _load(model, state_dict)
     _verify(model, example_input, found_by_running=told is None)
@@ -229,7 +230,7 @@ def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> 
     unused = ran and found_by_running and not any(calls[path] for path in heads)
     for path, head in heads.items():
         if unused or calls[f"{path}.layer"] > calls[path]:
-            _replace(model, head, head.layer)
+            replaced(model, head, head.layer)
             raise TstarError(
                 f"The model calls the layer {path!r} past the norm and T: something outside of its modules holds it "
                 "(a list, a closure). Look the layer up when it is called."
@@ -245,19 +246,6 @@ def _copy(model: nn.Module) -> nn.Module:
         ) from error
 
 
-def _replace(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
-    """``model`` with every place that holds ``old`` holding ``new``; ``new`` itself if ``old`` is the model."""
-    if old is model:
-        return new
-    for parent in list(model.modules()):
-        if parent is new:
-            continue
-        for name, child in list(parent._modules.items()):  # named_children() skips aliases
-            if child is old:
-                setattr(parent, name, new)
-    return model
-
-
 def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
     model = unwrap(model)
     if not tempered_heads(model):
@@ -271,5 +259,5 @@ def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
             if idle:
                 warnings.simplefilter("ignore", TstarWarning)
             new = make(path, head)
-        model = _replace(model, head, new)
+        model = replaced(model, head, new)
     return model

@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tstar.sweep.spec import KINDS, LATER, SCENARIOS
+from tstar.formula.training import SCENARIOS
+from tstar.sweep.spec import KINDS, LATER
 
 FINAL = ("done", "diverged")
 STATUSES = ("running", *FINAL, "failed")
 
 SCORES = ("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece")
-# The values of a metric of one's own, with their names in `extra`.
+# The values of a metric of your own, with their names in `extra`.
 METRICS = {"val_metric": "val_metric", "test_metric": "metric"}
 _SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 COLUMNS: dict[str, str] = {
@@ -65,7 +66,7 @@ def fits(name: str, value: object) -> bool:
 
 
 def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
-    """The values of a metric of one's own, among what a run recorded."""
+    """The values of a metric of your own, among what a run recorded."""
     found = {name: extra.get(recorded) for name, recorded in METRICS.items()}
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 

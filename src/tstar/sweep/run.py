@@ -34,7 +34,6 @@ class Tally:
     failed: int = 0
     retried: int = 0
     theirs: int = 0
-    running: int = 0
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -119,7 +118,6 @@ def run_sweep(
                     tally.failed += 1
                 else:
                     tally.theirs += 1
-            tally.running = len(submitted)
             update(tally)
             if not submitted:
                 if waiting:  # all that is left is in other hands: look again soon
@@ -148,7 +146,6 @@ def run_sweep(
     finally:
         engine.close()
         store.release()
-    tally.running = 0
     update(tally)
     return tally
 

@@ -140,7 +140,7 @@ def _check_comparison(left: ast.expr, operation: ast.cmpop, right: ast.expr) -> 
     if "any" not in kinds and kinds[0] != kinds[1]:
         raise ValueError(f"{_described(left)}, but {_described(right)}")
     if "list" in kinds:
-        raise ValueError("a list stands after in or not in")
+        raise ValueError("a list can only follow in or not in")
 
 
 def _described(node: ast.expr) -> str:

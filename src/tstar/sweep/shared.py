@@ -100,7 +100,7 @@ def checksum(data: DataSet) -> str:
 
 
 def worthwhile(data: DataSet) -> bool:
-    """Whether the workers had better share it. Texts are not kept in arrays."""
+    """Whether it is worth sharing between workers. Texts are not kept in arrays."""
     x = data.x_train
     return data.texts is None and x.numel() * x.element_size() >= WORTHWHILE
 

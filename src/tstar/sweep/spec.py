@@ -10,6 +10,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tstar.errors import TstarError, unknown
+from tstar.formula.training import SCENARIOS
 from tstar.numbers import positive, positive_csg, share
 from tstar.training.config import Config
 
@@ -17,7 +18,6 @@ from tstar.training.config import Config
 PROTOCOL = 1
 NORMS = ("batch", "none")
 BACKBONES = ("as-is", "matched", "times-t")
-SCENARIOS = ("scratch", "finetune")
 CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
 # Fields that came later, with what older runs had there: at that value they are no part of the key.
 LATER: dict[str, object] = {

@@ -351,7 +351,4 @@ def _joined(old: str | None, new: str | None) -> str | None:
     """The studies of both."""
     if old is None or new is None:
         return old or new
-    try:
-        return json.dumps({**json.loads(old), **json.loads(new)})
-    except (ValueError, TypeError):
-        return new
+    return json.dumps({**studies_of(old), **studies_of(new)})

@@ -89,6 +89,8 @@ def load_tables(path: str | Path) -> tuple[dict[str, Any], str]:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TstarError(f"The study {str(path)!r} does not exist; check the path.") from None
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise TstarError(f"The study {str(path)!r} could not be read: {error}.") from error
     return _parse(text, path.stem), text

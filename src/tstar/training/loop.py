@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from tstar.data import DataSet
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
-MOST_POINTS = (
-    250  # of a learning curve: longer trainings are measured after every second, third, … epoch
-)
+# Of a learning curve: longer trainings are measured after every second, third, … epoch.
+MOST_POINTS = 250
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from tstar.training.parts import Parts
 
 # A forward pass is about a third of a training step (forward, and backward at twice its cost).
 FORWARD = 1 / 3
+_STEPS = 3
 
 
-def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3) -> float:
+def step_seconds(model: nn.Module, parts: Parts, config: Config) -> float:
     """Seconds per step, after one to warm up. The model and the random generators stay as they are."""
     generator = torch.Generator().manual_seed(0)
     rows = (torch.arange(config.batch_size) % len(parts.y)).to(parts.y.device)
@@ -27,7 +28,7 @@ def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3)
         probe = copy.deepcopy(model).to(parts.y.device).train()
         optimizer = make_optimizer(probe, config)
         with channels_last(probe, images=parts.x.dim() == 4):
-            for step in range(steps + 1):
+            for step in range(_STEPS + 1):
                 if step == 1:
                     started = time.perf_counter()
                 inputs = parts.distorted(parts.x[rows], generator)
@@ -37,4 +38,4 @@ def step_seconds(model: nn.Module, parts: Parts, config: Config, steps: int = 3)
                 torch.autograd.backward(loss)
                 optimizer.step()
                 float(loss.detach())  # waits for an accelerator
-    return (time.perf_counter() - started) / steps
+    return (time.perf_counter() - started) / _STEPS

@@ -36,9 +36,9 @@ class AccuracyBoxes(NamedTuple):
     metric: str
 
 
-def accuracy_boxes_data(records: Records, norm: str = "batch") -> AccuracyBoxes:
-    """One panel per condition with this norm; those without it where there are none with it."""
-    sweeps = records.with_norm(norm) or records.with_norm("none")
+def accuracy_boxes_data(records: Records) -> AccuracyBoxes:
+    """One panel per condition with BN; those without it where there are none with it."""
+    sweeps = records.with_norm("batch") or records.with_norm("none")
     if not sweeps:
         raise TstarError(
             "No condition has at least two temperatures; "

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tstar.evidence.regret import advised
+from tstar.evidence.regret import advised, number
 from tstar.formula.rules import names, on_one_axis
 from tstar.formula.training import family
-from tstar.report.records import Records, Sweep, number
+from tstar.report.records import Records, Sweep
 from tstar.report.style import (
     BLUE,
     GREEN,

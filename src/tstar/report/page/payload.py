@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.sweep.columns import json_object
 from tstar.text import printable
 
 if TYPE_CHECKING:
@@ -137,15 +138,8 @@ def packed(content: bytes) -> str:
 
 def _parse(text: Any) -> dict[str, NDArray[np.float32]]:
     """The curves that a page shows. As arrays: lists of numbers take eight times the memory."""
-    if not isinstance(text, str):
-        return {}
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    lists = found.items() if isinstance(found, dict) else ()
     return {
         name: np.array([math.nan if v is None else v for v in values], np.float32)
-        for name, values in lists
+        for name, values in json_object(text).items()
         if name in (*CURVES, "epoch") and isinstance(values, list)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import time
 from collections import Counter
@@ -10,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tstar._version import __version__
 from tstar.errors import TstarError
-from tstar.report.records import Records, number, people, text
+from tstar.evidence.regret import number
+from tstar.report.records import Records, people, text
 from tstar.report.tables.cells import Block, Cell, Table, short_cell, text_cell
+from tstar.sweep.columns import json_object
 from tstar.sweep.provenance import commit
 from tstar.text import printable
 
@@ -133,10 +134,6 @@ def _versions(frame: pd.DataFrame) -> list[tuple[str, str]]:
         return []
     seen: dict[str, dict[str, None]] = {}
     for line in frame["versions"].dropna().unique():
-        try:
-            content = json.loads(line)
-        except ValueError:
-            continue
-        for name, value in content.items() if isinstance(content, dict) else ():
+        for name, value in json_object(line).items():
             seen.setdefault(str(name), {})[text(value)] = None
     return [(name, ", ".join(found)) for name, found in seen.items()]

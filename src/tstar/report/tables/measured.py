@@ -118,7 +118,7 @@ def printed_table(name: str) -> Table:
 
 
 def own_table(name: str, runs: Any, metric: Metric = "test", command: str = "") -> Table:
-    """One table of the paper, with the rows and columns that runs of one's own fill."""
+    """One table of the paper, with the rows and columns that your own runs fill."""
     frame = yours(name, runs, metric=metric)
     made = _measured if spec(name).marked else _fitted
     return replace(made(name, frame, metric), command=command)

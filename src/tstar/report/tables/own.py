@@ -11,8 +11,9 @@ import numpy as np
 from tstar.curves import FACTS
 from tstar.curves.resampling import Array, estimate
 from tstar.errors import TstarError
-from tstar.evidence.regret import RULES
-from tstar.report.records import Records, Sweep, number, said, text
+from tstar.evidence.regret import RULES, number
+from tstar.formula.coefficients import VARIANTS
+from tstar.report.records import Records, Sweep, said, text
 from tstar.report.tables.cells import (
     Block,
     Cell,
@@ -106,7 +107,7 @@ def _rivals(sweep: Sweep, *, plain: bool) -> dict[str, Array]:
         found["BN, T = 1"] = curve.at_by_seed(1.0, metric)
     found["BN, the law's T"] = curve.at_by_seed(sweep.recommended, metric)
     if sweep.facts.get("num_classes") is not None:
-        for variant in ("base", "csg", "cn", "csgcn"):
+        for variant in VARIANTS:
             T = RULES[f"ours-{variant}"](sweep.facts)
             name = "" if variant == "base" else f"_{variant}"
             found[f"BN, Hasegawa & Sakai T*{name}"] = curve.at_by_seed(T, metric)
