@@ -20,7 +20,7 @@ from tstar.data.resize import area_resize
 from tstar.errors import TstarError
 
 LOADERS = "TSTAR_LOADERS"
-MEMORY = "TSTARMEMORY_MB"
+MEMORY = "TSTAR_MEMORY_MB"
 _TOGETHER = 1024  # images that wait for a thread, or are read at once where all are asked for
 
 
@@ -179,7 +179,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 
 
 def fit_in_memory(*parts: Images) -> bool:
-    """Whether the decoded images take at most half of this machine's memory, or ``$TSTARMEMORY_MB``."""
+    """Whether the decoded images take at most half of this machine's memory, or ``$TSTAR_MEMORY_MB``."""
     try:
         half = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2) >> 20
     except (AttributeError, ValueError, OSError):  # not on Windows
