@@ -139,7 +139,9 @@ def _own_augmentation(reference: str) -> Callable[[Tensor, torch.Generator], Ten
 
 def describe(value: object) -> str:
     """What a part returned, for an error message."""
-    return f"one of shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)[:80]
+    if isinstance(value, Tensor):
+        return f"one of shape {tuple(value.shape)}"
+    return f"{type(value).__name__} {' '.join(repr(value).split())[:80]}"
 
 
 def pick_device(name: str) -> torch.device:
