@@ -114,6 +114,16 @@ def lost_in_short_runs():
     )
 
 
+def spread_of_alpha():
+    table = rows("atlas/spread.csv")
+    (last,) = [row for row in table if row["model"] == "S.D."]
+    words = {8: "eight"}
+    return (
+        f"The S.D. of α over {words[len(table) - 2]} data sets is {float(last['alpha']):.1f} without BN and "
+        f"{float(last['alpha_bn']):.1f} with it"
+    )
+
+
 def transformers():
     from tstar import paper
 
@@ -133,6 +143,7 @@ def transformers():
         ("docs/mathematics.md", covariances),
         ("docs/practitioners.md", lost_in_short_runs),
         ("docs/practitioners.md", transformers),
+        ("results/README.md", spread_of_alpha),
     ],
 )
 def test_a_sentence_has_the_numbers_of_the_data(page, made):

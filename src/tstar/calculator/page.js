@@ -123,7 +123,7 @@ function showVariants(facts, name) {
     const parts = result ? result.terms.map((term) => signed(term.value)).join(" ") : `needs ${lacking(set, facts).join(" and ")}`;
     const worst = result && (result.clipped ? "clipped" : result.flags.some((flag) => flag.level === "extrapolation") ? "extrapolation" : "");
     const row = make("tr", { "data-variant": key, "data-temperature": result ? result.temperature : "" },
-      make("td", {}, label), make("td", { class: "n" }, result ? general(result.temperature, 4) : "–"),
+      make("td", {}, label), make("td", { class: "n" }, result ? result.temperature.toFixed(2) : "–"),
       make("td", { class: "parts" }, parts, worst ? make("span", { class: "tag warn" }, worst) : ""));
     if (result) row.dataset.flags = JSON.stringify(result.flags.map((flag) => `${flag.level}: ${flag.message}`));
     return row;
@@ -141,7 +141,7 @@ function showRules(facts, advised) {
       ? make("span", { class: "track" }, make("span", { class: name === "advice" || name.startsWith("ours-") ? "pin ours" : "pin", style: `left:${place(temperature).toFixed(2)}%` }))
       : make("span", { class: "small" }, reason);
     return make("tr", { "data-rule": name, "data-temperature": has ? temperature : "" },
-      make("td", {}, label), make("td", { class: "n" }, has ? general(temperature, 4) : "–"), make("td", { class: "axis" }, axis));
+      make("td", {}, label), make("td", { class: "n" }, has ? temperature.toFixed(2) : "–"), make("td", { class: "axis" }, axis));
   });
   by("rules").tBodies[0].replaceChildren(...rows);
 }
@@ -156,7 +156,7 @@ function blank(facts) {
   delete headline.dataset.temperature;
   delete headline.dataset.variant;
   headline.textContent = facts.num_features === null ? "T needs M, the width of the output layer’s input." : "Correct the field marked in red.";
-  for (const id of ["reason", "code", "readout", "training-missing"]) by(id).textContent = "";
+  for (const id of ["expectation", "reason", "code", "readout", "training-missing"]) by(id).textContent = "";
   for (const id of ["terms", "flags", "notices", "chart", "legend"]) by(id).replaceChildren();
   for (const id of ["variants", "rules"]) by(id).tBodies[0].replaceChildren();
   drawn = null;
