@@ -117,7 +117,7 @@ def _open_path(
 
     if labels is not None:
         raise TstarError(
-            f"A path brings its own labels, got labels of type {type(labels).__name__}."
+            f"A path brings its own labels, got others of type {type(labels).__name__}; leave them out."
         )
     found = locate(path, root)
     if found is not None and found.is_dir():
