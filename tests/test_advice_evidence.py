@@ -78,7 +78,13 @@ def test_a_loader_tells_samples_and_batch_size(monkeypatch):
     for given in (loader, data):
         advice = tstar.recommend(model(), given, **told)
         assert advice.training.batch_size == (32 if given is loader else None)
-    assert asked == [100, 100]
+    tstar.recommend(model(), samples=100, **told)
+    tstar.recommend(model(), data, samples=90, **told)  # what is said counts more
+    tstar.explain(64, 10, samples=100, **told)
+    assert asked == [100, 100, 100, 90, 100]
+    for ask in (lambda **n: tstar.recommend(model(), **n), lambda **n: tstar.explain(64, 10, **n)):
+        with pytest.raises(TstarError, match="samples must be a whole number"):
+            ask(samples=0, **told)
 
 
 def test_leave_it_is_an_answer(monkeypatch):

@@ -48,7 +48,7 @@ def test_the_ends():
     with pytest.raises(TstarError, match="at least 0 and at most 180, got x=181"):
         positive("x", 181, zero=True, most=180)
     assert share("x", 0) == 0
-    for bad, options in ((1, {}), (-0.1, {}), (0, {"zero": False}), (1.1, {"one": True})):
+    for bad, options in ((1, {}), (-0.1, {}), (0, {"zero": False}), (1.1, {})):
         with pytest.raises(TstarError, match="must hold"):
             share("x", bad, **options)
     assert check_csg(0) == 0

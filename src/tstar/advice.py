@@ -223,7 +223,11 @@ def recommend(
         if kept:
             recipe, factor = "bn", 1.0
             extra.append(Notice("note", "rate-kept", "A higher rate would be one at which transformers failed with SGD, so yours is kept."))  # fmt: skip
-        samples = None if source is None else source.samples
+        samples = training.get("samples")
+        if samples is not None:
+            samples = whole("samples", samples, least=1)
+        elif source is not None:
+            samples = source.samples
         evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
         nothing = chosen["recipe"] == similar.LEAVE
         leave = nothing or not evidence.supports

@@ -123,7 +123,7 @@ def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
 
 def test_classes_must_agree_with_the_data(run):
     words = ("recommend", "--model", "mlp", "--features", "8", "--data", "digits")
-    with pytest.raises(TstarError, match="agree with the data, which have 10, got 7"):
+    with pytest.raises(TstarError, match="data have 10 classes, got --classes 7"):
         run(*words, "--classes", "7")
     with pytest.raises(TstarError, match="pass --data PATH or --classes K"):
         run(*words[:5])

@@ -163,7 +163,7 @@ def test_a_syntax_error_names_the_line():
 
 
 def test_a_missing_file_is_said(tmp_path):
-    with pytest.raises(TstarError, match="could not be read"):
+    with pytest.raises(TstarError, match="does not exist"):
         load_study(tmp_path / "none.toml")
 
 

@@ -121,10 +121,13 @@ def check(
         csg=csg,
         num_classes=task.num_classes,
         optimizer=told,
+        samples=len(task.y_train),
         head=found,
         example_input=example,
     )
-    formula = explain(found.num_features, task.num_classes, csg, optimizer=told).temperature
+    formula = explain(
+        found.num_features, task.num_classes, csg, optimizer=told, samples=len(task.y_train)
+    ).temperature
     grid = _around(formula) if given is None else given
     recipes = [(None, 1.0), *((T, 1.0) for T in grid), *_favored(told, found, csg)]
     total = seeds * len(recipes)

@@ -68,7 +68,7 @@ def default(name: str, domain: Domain, **fields: Any) -> Augment:
     """The augmentation a data set gets unless a study says otherwise; ``fields`` replace its values.
 
     The paper's crop, flip and rotation for images, without the flip where a mirrored image is
-    another class (``NO_FLIP``); of joined sets, in any of them.
+    another class (``NO_FLIP``) in the set, or in any of joined sets.
     """
     sets = (one.rpartition("/")[2] for one in name.lower().split("+"))
     flip = not any(one.startswith(NO_FLIP) for one in sets)

@@ -69,7 +69,7 @@ def _digits(root: Path, size: int | None, download: bool) -> DataSet:
 
 
 _VGG = "https://www.robots.ox.ac.uk/~vgg/data"
-_OWN_SPLIT = "seeded fifth"
+_OWN_SPLIT = "one fifth, drawn"
 _ENTRIES = (
     Entry("digits", 10, "8", _OWN_SPLIT, _digits),
     Entry("cifar10", 10, "32", "official", vision.READERS["cifar10"], "cifar-10-batches-py",

@@ -43,9 +43,7 @@ class Source:
     tensor: Any = None  # x as it came, if it came as a tensor
     test: Source | None = None
     foreign: bool = False  # reading runs code that may draw on the process-wide generators
-    unreadable: list[str] = field(
-        default_factory=list
-    )  # files, known when the pairs have been read
+    unreadable: list[str] = field(default_factory=list)  # files, once the pairs have been read
 
     @property
     def samples(self) -> int | None:
@@ -119,7 +117,7 @@ def _open_path(
 
     if labels is not None:
         raise TstarError(
-            f"A path brings its own labels, got labels of type {type(labels).__name__}."
+            f"A path brings its own labels, got others of type {type(labels).__name__}; leave them out."
         )
     found = locate(path, root)
     if found is not None and found.is_dir():

@@ -21,9 +21,8 @@ _INPUTS = (
     "image", "img", "images", "pixel_values", "input", "inputs", "x", "data", "features", "input_ids",
 )  # fmt: skip
 _LABELS = ("label", "labels", "target", "targets", "y", "class", "fine_label")
-_forking = (
-    threading.Lock()
-)  # one fork at a time: libraries that watch forks refuse a second one beside the first
+# One fork at a time: libraries that watch forks refuse a second one beside the first.
+_forking = threading.Lock()
 _CHUNK = 64  # samples that come from another process at a time
 
 

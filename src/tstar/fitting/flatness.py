@@ -43,9 +43,9 @@ class Flat:
             else ()
         )
 
-    def points(self, count: int = 5) -> list[tuple[float, ...]]:
-        """Coefficients along the line, ends included."""
-        return [tuple(map(float, row)) for row in np.linspace(self.low, self.high, count)]
+    def points(self) -> list[tuple[float, ...]]:
+        """Five sets of coefficients along the line, ends included."""
+        return [tuple(map(float, row)) for row in np.linspace(self.low, self.high, 5)]
 
     def __str__(self) -> str:
         ranges = ", ".join(

@@ -152,11 +152,8 @@ class Coefficients:
             raise TstarError(
                 f"The coefficient file {name!r} does not exist; check the path."
             ) from None
-        except (
-            OSError,
-            ValueError,
-            RecursionError,
-        ) as error:  # also text, JSON and numbers of 5,000 digits
+        # ValueError: what is no text, no JSON, or a number of 5,000 digits.
+        except (OSError, ValueError, RecursionError) as error:
             raise TstarError(f"{name!r} is not a JSON file of coefficients: {error}.") from error
         if not isinstance(data, dict):
             raise TstarError(f"{name!r} must hold one JSON object, got {type(data).__name__}.")

@@ -229,7 +229,8 @@ def explain(
     told = Training.of(**training)
     result = computed(num_features, num_classes, csg, told, variant, coefficients)
     if variant is None and coefficients is None:
-        result = judged(result, evidence_for(result, num_features, num_classes))
+        samples = training.get("samples")
+        result = judged(result, evidence_for(result, num_features, num_classes, samples))
     return replace(result, notices=cautions.notices(result, num_classes))
 
 
@@ -240,14 +241,15 @@ def judged(result: Explanation, evidence: similar.Expectation | None) -> Explana
 
 
 def evidence_for(
-    result: Explanation, num_features: float, num_classes: float | None
+    result: Explanation, num_features: float, num_classes: float | None, samples: int | None = None
 ) -> similar.Expectation | None:
     """What trainings like this one gained, where a law of the second atlas gives T."""
     budget, told = result.coefficients.budget, result.training
     if budget is None or not budget.is_law or num_classes is None:
         return None
     recipe = similar.recipe_of(told)
-    return similar.nearest(told, num_features, num_classes, None, None, recipe)
+    known = None if samples is None else whole("samples", samples, least=1)
+    return similar.nearest(told, num_features, num_classes, known, None, recipe)
 
 
 def computed(

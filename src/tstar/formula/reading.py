@@ -15,12 +15,8 @@ from typing import Any
 from tstar.errors import TstarError
 from tstar.numbers import number
 
-_INSIDE = (
-    "base_optimizer",
-    "_base_optimizer",
-    "_optimizer",
-    "optimizer",
-)  # SAM, Lookahead, Fabric, accelerate
+# Where SAM, Lookahead, Fabric and accelerate keep the optimizer that they wrap.
+_INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 _BY_STEP = ("LambdaLR", "OneCycleLR", "CyclicLR")  # made to be stepped after every batch
 _LENGTHS = ("T_max", "total_steps", "total_iters", "step_size", "T_0")
 _MOST = 2_000  # evaluations of a schedule that is a function of the step alone

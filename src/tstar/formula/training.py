@@ -34,12 +34,8 @@ _FAMILIES: Mapping[Family, tuple[str, ...]] = {
     ),
     "other": ("asgd", "lbfgs", "sparseadam", "lomo", "adalomo"),
 }  # fmt: skip
-_OTHERS = (
-    "galore",
-    "apollo",
-    "grok",
-    "schedulefree",
-)  # what these make of Adam or SGD was not measured
+# What these make of Adam or SGD was not measured.
+_OTHERS = ("galore", "apollo", "grok", "schedulefree")
 # Words in a name that say how it is computed, not what: adamw_torch_fused, paged_adamw_8bit, DeepSpeedCPUAdam.
 _HOW = ("torch", "tpu", "npu", "xla", "apex", "anyprecision", "hf", "bnb", "fused", "paged", "8bit", "32bit", "4bit",
         "deepspeed", "cpu", "tf", "legacy", "fabric", "stable", "layerwise")  # fmt: skip

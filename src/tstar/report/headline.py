@@ -130,7 +130,7 @@ def _where(count: int, *, every: bool = False) -> str:
 
 
 def _side(regret: float) -> str:
-    """Of the best T on which side: one that validation accuracy chose can be beaten on the test set."""
+    """On which side of the best T: one that validation accuracy chose can be beaten on the test set."""
     return "above" if round(regret, 2) < 0 else "below"
 
 

@@ -64,9 +64,7 @@ def warn_of_rate(advice: Any, groups: Iterable[Mapping[str, Any]], heads: Sequen
         rate = highest_rate(group)
         if math.isclose(rate, wanted / factor, rel_tol=_NEAR):
             what = "the rate", ", in every group of the optimizer and before a scheduler is built"
-            if (
-                "max_lr" in group
-            ):  # of OneCycleLR, which sets the rate whatever the optimizer was given
+            if "max_lr" in group:  # OneCycleLR sets the rate whatever the optimizer was given
                 what = "the scheduler's max_lr", ""
             warnings.warn(
                 f"The advice is for a learning rate of {wanted:g}, and T is too high for {rate:g}: multiply {what[0]} by "

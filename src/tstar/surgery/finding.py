@@ -34,9 +34,8 @@ class Head:
     layer: nn.Module
     num_features: int
     num_classes: int
-    passed: tuple[str, ...] = field(
-        default=(), repr=False, compare=False
-    )  # what is done to its output in training
+    # What is done to its output in training.
+    passed: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         name = f"{self.path!r}" if self.path else "the model itself"

@@ -33,9 +33,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
         with warnings.catch_warnings(), undisturbed(model, training=training):
             warnings.simplefilter("ignore")
             graph = fx.Tracer().trace(model)
-    except (
-        Exception
-    ):  # whatever the user's forward raises on symbolic values: it only means "not traceable"
+    except Exception:  # whatever the user's forward raises on symbolic values
         return None
     output = next(node for node in graph.nodes if node.op == "output")
     logits = _logits(output.args[0])

@@ -100,9 +100,8 @@ def curves_payload(texts: Sequence[Any]) -> bytes:
         for i, curve in enumerate(parsed):
             full = curve.get(kind, _NOTHING)
             thin = full[thinned(len(full), room)]
-            counted = curve.get(
-                "epoch", _NOTHING
-            )  # a long training was not measured after every epoch
+            # A long training was not measured after every epoch.
+            counted = curve.get("epoch", _NOTHING)
             epochs = int(counted[-1]) if len(counted) and len(full) else len(full)
             kept[i], total[i] = len(thin), min(epochs, MISSING)
             steps, low[i], high[i] = quantize(thin.astype(float))

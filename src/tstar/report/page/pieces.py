@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    Box = tuple[
-        float, float, float, float
-    ]  # left, bottom, right, top, in points from the lower left
+    # Left, bottom, right, top, in points from the lower left.
+    Box = tuple[float, float, float, float]
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _MARGIN = 1.5  # points around a piece
