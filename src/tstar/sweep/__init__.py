@@ -93,7 +93,8 @@ def sweep(
     """
     import shutil
 
-    from tstar.errors import unknown
+    from tstar.errors import TstarError, unknown
+    from tstar.numbers import positive, whole
     from tstar.sweep.engine import ENGINES, LocalEngine
     from tstar.sweep.plan import make_plan
     from tstar.sweep.run import run_sweep
@@ -104,6 +105,13 @@ def sweep(
     _refuse_workers()
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
+    for what, value in (("workers", workers), ("max_runs", max_runs)):
+        if value is not None:
+            whole(what, value, least=1)
+    if checkpoint is not None:
+        positive("checkpoint", checkpoint)
+    if on_run is not None and not callable(on_run):
+        raise TstarError(f"on_run must be a function of a run's row, got {on_run!r}.")
     # A device that is not there is told before the data are read.
     chosen: Any = LocalEngine(workers, device, gpus_per_run) if engine == "local" else None
     read = study if isinstance(study, Study) else load_study(study)
