@@ -61,7 +61,7 @@ def test_other_optimizers_are_not_compared_and_other_norms_are_further_off():
     mine = similar.coordinates(SGD, 64, 10, 3200)
     near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
     assert [r["gains"]["bn"] for _, r in near] == [2.0, 1.0]
-    assert near[1][0] == similar.OTHER_NORMS
+    assert near[1][0] == 1.0
 
 
 def test_an_expectation_counts_what_it_is_given():
@@ -70,8 +70,8 @@ def test_an_expectation_counts_what_it_is_given():
     mine = similar.coordinates(SGD, 64, 10, 3200)
     near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
     found = similar.expected(near, "bn", noise=2.0, widening=1.0)
-    taken = gains[: similar.NEIGHBORS]
-    assert found.trainings == similar.NEIGHBORS
+    taken = gains[:20]
+    assert found.trainings == 20
     assert found.median == pytest.approx(np.median(taken))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(taken, [0.1, 0.9])))
     assert (found.helped, found.harmed) == ((taken > 2).sum(), (taken < -2).sum())
@@ -139,6 +139,22 @@ def test_one_rescued_training_does_not_speak_for_all():
     assert similar.expected(near, "bn", 1.0, 1.0).gained
 
 
+@pytest.mark.parametrize(
+    ("gains", "gained"),
+    [
+        # two of 10 and two of −c: (10 − c)/2 above its error (10 + c)/√12 where c < 2.68
+        ([80.0, 80.0, -2.67, -2.67], True),
+        ([80.0, 80.0, -2.69, -2.69], False),
+        # one of −10 and five of c: (5c − 10)/6 above its error (c + 10)/6 where c > 5
+        ([-80.0, *[5.01] * 5], True),
+        ([-80.0, *[4.99] * 5], False),
+    ],
+)
+def test_a_gain_or_loss_counts_ten_points_at_most(gains, gained):
+    near = [(0.1, {"gains": {"bn": gain}}) for gain in gains]
+    assert similar.expected(near, "bn", 1.0, 1.0).gained is gained
+
+
 def test_long_trainings_are_compared_with_long_ones_alone():
     def row(steps, gain):
         return {
@@ -178,6 +194,7 @@ def test_where_nothing_can_be_compared_nothing_is_expected():
         found = similar.among(known(rows), mine, "sgd", None, "bn")
         assert (found.trainings, found.helped, found.harmed, found.rows) == (0, 0, 0, ())
         assert (found.median, found.low, found.high) == (0, 0, 0)
+        assert found.distance == 99  # beyond anything, and yet a number of JSON
         assert found.far
         assert not found.gained
 
@@ -213,12 +230,12 @@ def test_the_rows_are_the_nearest_with_their_distances():
 
 
 def test_where_far_begins():
-    for away, far in ((similar.FAR, False), (similar.FAR + 1e-9, True)):
+    for away, far in ((1.5, False), (1.5 + 1e-9, True)):
         assert similar.expected([(away, row(1.0))], "bn", 1.0, 1.0).far is far
     # One coordinate beyond the others makes a training far, though it is near on the whole.
     rows = [row(1.0, classes=shift) for shift in (0.0, 0.1)]
     mine = similar.coordinates(SGD, 64, 10, 3200)
-    for deviations, far in ((similar.FAR, False), (similar.FAR + 1e-6, True)):
+    for deviations, far in ((1.5, False), (1.5 + 1e-6, True)):
         moved = {**mine, "classes": mine["classes"] - deviations * SCALES["classes"] + 1e-9}
         found = similar.among(known(rows), moved, "sgd", None, "bn")
         assert found.far is far
