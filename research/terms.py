@@ -5,7 +5,7 @@
 T = c·Π xᵢ^eᵢ over the SGD conditions with BN at the user's rate. One exponent at a time is moved, c is fitted anew, and the mean gain
 over plain is compared: at the law's exponent, without the term (0), and at its best. Every T stands for the nearest that was run, in
 ln T: interpolation would favor the law, whose own T was run in every condition. The paper's terms are sqrt(M), ln K and ln csg;
-csg, which the law has not, is added with its best exponent (``research.atlas_csg`` measures it).
+csg, which the law has not, is added with its best exponent (``research.atlas_measured`` measures it).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _error(differences: np.ndarray) -> float:
 
 
 def main() -> None:
-    rows = table(load()).merge(pd.read_csv(FOLDER / "csg.csv"), on="condition")
+    rows = table(load()).merge(pd.read_csv(FOLDER / "measured.csv"), on="condition")
     rows = rows[(rows["optimizer"] == "sgd") & rows["csg"].notna()].reset_index(drop=True)
     made = terms(rows)
     made.to_csv(FOLDER / "terms.csv", index=False, float_format="%.4g")
