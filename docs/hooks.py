@@ -1,10 +1,11 @@
-"""What mkdocs adds to the pages: the calculator, the tutorials, sections of the README, tables and figures of results/."""
+"""What mkdocs adds to the pages: the calculator, the tutorials, sections of the README, and results/ with its tables and figures."""
 
 from __future__ import annotations
 
 import csv
 import html as markup
 import importlib.util
+import os
 import re
 import shlex
 from functools import cache
@@ -31,6 +32,10 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
         files.append(File.generated(config, f"tutorials/{path.stem}.md", content=text))
     for name, (_, _, picture) in report_figures().items():
         files.append(File.generated(config, f"gallery/report/{name}.svg", content=picture))
+    for path in sorted(RESULTS.rglob("*.md")):
+        text = linked(path.read_text(encoding="utf-8"), path.parent)
+        name = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, content=text))
     for picture in pictures():
         files.append(File.generated(config, _address(picture), content=picture.read_bytes()))
     return files
@@ -86,10 +91,32 @@ def section(title: str) -> str:
     found = re.search(rf"^## [^\n]*{title}.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if found is None:
         return ""
-    linked = re.sub(r"\]\(docs/", "](", found[0])
-    return re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:|#|\w+\.md|figures/)[^)]*\)", r"\1", linked)
+    return linked(found[0], ROOT)
 
 
+def linked(text: str, folder: Path) -> str:
+    """Text of a file in a folder of the repository: its links as the site has them, the words alone where it has none."""
+    return re.sub(r"(!?)\[([^\]]+)\]\(([^)\s]+)\)", lambda m: _link(*m.groups(), folder), text)
+
+
+def _link(picture: str, words: str, target: str, folder: Path) -> str:
+    name, mark, part = target.partition("#")
+    if not name or ":" in name:
+        return f"{picture}[{words}]({target})"
+    path = Path(os.path.normpath(folder / name))
+    if path.is_relative_to(ROOT / "docs"):
+        address = path.relative_to(ROOT / "docs").as_posix()
+    elif path in pictures():
+        address = _address(path)
+    elif path.is_relative_to(RESULTS) and path.suffix == ".md":
+        address = path.relative_to(ROOT).as_posix()
+    else:
+        return words
+    place = os.path.relpath(address, folder.relative_to(ROOT)).replace(os.sep, "/")
+    return f"{picture}[{words}]({place}{mark}{part})"
+
+
+@cache
 def pictures() -> list[Path]:
     """Every figure that is kept in results/."""
     found = [p for ending in ("png", "svg") for p in RESULTS.rglob(f"*.{ending}")]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from research import clustered
+from research.conditions import nice
+from research.rules_for_t import laws
 from research.user_gains import FOLDER, MOST, groups, load, noise, paired, table
 from tstar.formula import similar
-from tstar.formula.rules import rule
 from tstar.formula.training import SCHEDULES, Training
 
 Row = Any  # one row of user_gains.table
@@ -37,11 +38,28 @@ def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
     for recipe, column in COLUMNS.items():
         rows[f"gain_{recipe}"] = paired(rows, column, "plain")[0]
         rows[f"over_tuned_{recipe}"] = paired(rows, column, "tuned")[0]
+        rows[f"first_{recipe}"] = rows[column].astype(float) - rows["plain"]  # the first seed alone
     rows["gain_tuned"] = paired(rows, "tuned", "plain")[0]
-    rows["gain_leave"], rows["over_tuned_leave"] = 0.0, -rows["gain_tuned"]
+    rows["gain_searched"] = rows["searched"] - rows["plain"]
+    rows["gain_leave"], rows["over_tuned_leave"], rows["first_leave"] = (
+        0.0,
+        -rows["gain_tuned"],
+        0.0,
+    )
     low, high = rows["batch"].quantile([1 / 3, 2 / 3])
     rows["batches"] = np.select([rows["batch"] <= low, rows["batch"] <= high], ["low", "middle"], "high")  # fmt: skip
     return rows
+
+
+def at_tuned(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same conditions for a user who has tuned: tuned plain is their own model, and rate and decay are its."""
+    own = ["plain", "plain_1", "bn1", "bn1_1", "bn", "bn_1"]
+    theirs = {name: rows[name.replace("plain", "tuned").replace("bn", "tuned_bn")] for name in own}
+    lr = (rows["lr"] * rows["tuned_lr"]).map(nice)
+    made = rows.assign(**theirs, lr=lr, decay=rows["tuned_decay"], searched=math.nan)
+    made = made[made["bn"].notna()].reset_index(drop=True)
+    nothing = [column for name, column in COLUMNS.items() if name != "bn"]
+    return with_gains(made.assign(**dict.fromkeys(nothing, math.nan)))
 
 
 # -- who gets what -------------------------------------------------------------------------------------
@@ -127,11 +145,18 @@ CANDIDATES: dict[str, Fit] = {
     "by norms and optimizer": by_group(GROUPS, ADVISED),
     "by norms and optimizer, two errors": by_group(GROUPS, ADVISED, 2.0),
 }
+TUNED: dict[str, Fit] = {  # where the user's rate and decay are tuned
+    "leave it": everyone(LEAVE),
+    "BN, T for all": everyone("bn"),
+    SHIPS: by_neighbors(("optimizer",), ["bn"]),
+    "by optimizer": by_group(("optimizer",), ["bn"]),
+    "by norms and optimizer": by_group(GROUPS, ["bn"]),
+}
 LEFT_OUT = {"data set": "dataset", "architecture": "network", "batch sizes": "batches"}
 
 
 def picked(rows: pd.DataFrame, advised: pd.Series, what: str = "gain") -> pd.Series:
-    """What the advised recipe gave in each condition, over plain (``"gain"``) or over tuned plain (``"over_tuned"``)."""
+    """What the advised recipe gave in each condition: over plain (``"gain"``; ``"first"``: of the first seed), or over tuned plain."""
     return pd.Series(
         [rows.at[i, f"{what}_{recipe}"] for i, recipe in advised.items()], advised.index
     )
@@ -144,80 +169,49 @@ def judged(rows: pd.DataFrame, advised: pd.Series) -> dict[str, float]:
     held, over = gains.clip(-MOST, MOST), picked(rows, advised, "over_tuned").clip(-MOST, MOST)
     mean, low, high = clustered.interval(held, rows["dataset"], rows["network"])
     families = held.groupby(rows["network"]).mean()
-    searched = rows["gain_tuned"].clip(-MOST, MOST).mean()
+    # The search has one seed, so that its share is taken on that.
+    searched = rows["gain_searched"].clip(-MOST, MOST).mean()
+    first = picked(rows, advised, "first").fillna(0.0).clip(-MOST, MOST).mean()
+    lost = gains < -1 - beyond
     return {
         "gain": mean, "low": low, "high": high, "over_tuned": over.mean(), "families": families.mean(),
         "worst_family": families.min(), "helped": (gains > beyond).mean(), "harmed": (gains < -beyond).mean(),
-        "worst": gains.min(), "left": (advised == LEAVE).mean(), "of_search": mean / searched if searched > 0 else math.nan,
+        "worst": gains.min(), "lost": int(lost.sum()), "left": (advised == LEAVE).mean(),
+        "of_search": first / searched if searched > 0 else math.nan,
     }  # fmt: skip
 
 
 def candidates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every candidate, for users at the usual rate and for those who have tuned."""
     made = []
-    for name, fit in CANDIDATES.items():
-        for scheme, by in LEFT_OUT.items():
-            made.append({"advice": name, "left out": scheme, **judged(rows, left_out(rows, fit, by))})  # fmt: skip
+    for user, some, advices in (("usual", rows, CANDIDATES), ("tuned", at_tuned(rows), TUNED)):
+        for name, fit in advices.items():
+            for scheme, by in LEFT_OUT.items():
+                found = judged(some, left_out(some, fit, by))
+                made.append({"user": user, "advice": name, "left out": scheme, **found})
     return pd.DataFrame(made)
 
 
 def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
-    """What ships, chosen without the condition's network, in the parts of the atlas: over plain, and over tuned plain."""
-    advised = left_out(rows, CANDIDATES[SHIPS], LEFT_OUT["architecture"])
+    """What ships, chosen without the condition's network, in the parts of the atlas.
+
+    Over plain; over tuned plain; and over tuned plain where the user says so, and its rate and decay are kept.
+    """
+    by, theirs = LEFT_OUT["architecture"], at_tuned(rows)
+    usual, told = left_out(rows, CANDIDATES[SHIPS], by), left_out(theirs, TUNED[SHIPS], by)
     made = []
-    for part, mask in groups(rows).items():
-        some = rows[mask]
-        if some.empty:
-            continue
-        for baseline, column in {"plain": "gain", "tuned": "over_tuned"}.items():
-            gains = picked(rows, advised[some.index], column).fillna(0.0).clip(-MOST, MOST)
+    for baseline, table_of, advised, column in (
+        ("plain", rows, usual, "gain"), ("tuned", rows, usual, "over_tuned"), ("tuned, told", theirs, told, "gain"),
+    ):  # fmt: skip
+        for part, mask in groups(table_of).items():
+            some = table_of[mask]
+            if some.empty:
+                continue
+            gains = picked(table_of, advised[some.index], column).fillna(0.0).clip(-MOST, MOST)
             mean, low, high = clustered.interval(gains, some["dataset"], some["network"])
             left = float((advised[some.index] == LEAVE).mean())
             made.append({"part": part, "over": baseline, "conditions": len(some), "gain": mean, "low": low, "high": high,
                          "left": left})  # fmt: skip
-    return pd.DataFrame(made)
-
-
-# -- temperatures of BN at the user's rate: each rule gets the nearest that was run, in ln T -----------------
-
-
-def temperatures(row: Row) -> dict[str, float]:
-    M, K = int(row["M"]), int(row["K"])
-    paper = {f"paper, {n}": rule(f"ours-{n}", M, K) for n in ("base", "cn")}
-    spent = row["lr"] * row["steps"] * SCHEDULES[row["schedule"]] / 0.5
-    if row["optimizer"] == "sgd":
-        limit = 0.28 * math.sqrt(spent * 0.1 / (1 - row["momentum"]) * M / K)
-    else:
-        limit = 0.026 * spent * M
-    factor = row["backbone_factor"]
-    return {
-        "T = 1": 1.0,
-        "T = 2": 2.0,
-        "the law": row["middle"],
-        "the law of 0.1": max(min(paper["paper, cn"], limit), 0.25),
-        "the backbone's own speed": 1 / factor if factor == factor else 1.0,
-        **paper,
-        "sqrt(M)": math.sqrt(M),
-    }
-
-
-def nearest_run(row: Row, T: float) -> float:
-    """Accuracy at the nearest T that was run. Interpolation would favor the law, whose T was run in every condition."""
-    curve = json.loads(row["curve"])
-    return float(curve[min(curve, key=lambda t: abs(math.log(float(t) / T)))])
-
-
-def laws(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rules for T, by the points that they give over plain (seed 0), for SGD and Adam apart."""
-    made = []
-    for optimizer, part in [("both", rows), *rows.groupby("optimizer")]:
-        found = [
-            {name: nearest_run(row, T) - row["plain"] for name, T in temperatures(row).items()}
-            for _, row in part.iterrows()
-        ]
-        for name, gains in pd.DataFrame(found, index=part.index).clip(-MOST, MOST).items():
-            mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
-            made.append({"optimizer": optimizer, "rule": name, "conditions": len(gains), "gain": mean,
-                         "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(made)
 
 
@@ -247,23 +241,34 @@ def entry(row: Row) -> dict[str, Any]:
 
 
 def shipped(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
-    """Everything that the advice reads, from the whole atlas: from scratch, and fine-tuned."""
+    """Everything that the advice reads, from the whole atlas: from scratch and fine-tuned, at the usual and at tuned rates."""
+    usual, told = known_of(rows, tuned), known_of(at_tuned(rows), at_tuned(tuned))
+    choices = [*chosen(rows, tuned, ADVISED, False), *chosen(at_tuned(rows), at_tuned(tuned), ["bn"], True)]  # fmt: skip
+    return {**usual, "choices": choices, "tuned": told}
+
+
+def known_of(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
+    """The trainings, from scratch and fine-tuned, with intervals that hold for those from scratch."""
     known = neighbors(rows)
-    choices = []
+    known["widening"] = widening(known["rows"], known["scales"])
+    return {**known, "rows": [*known["rows"], *(entry(row) for _, row in tuned.iterrows())]}
+
+
+def chosen(
+    rows: pd.DataFrame, tuned: pd.DataFrame, recipes: Sequence[str], told: bool
+) -> Iterator[dict[str, Any]]:
+    """The recipe for each family of optimizers, from scratch and in fine-tuning, with what it gained."""
     for scenario, part in [
         *(("scratch", some) for _, some in rows.groupby("optimizer")),
         *(("finetune", some) for _, some in tuned.groupby("optimizer")),
     ]:
-        recipe, _, _, count = best_of(part, ADVISED, 1.0, FEWEST if scenario == "scratch" else 3)
+        recipe, _, _, count = best_of(part, recipes, 1.0, FEWEST if scenario == "scratch" else 3)
         family = "sgd" if part["optimizer"].iloc[0] == "sgd" else "adam"
         gains = part[f"gain_{recipe}"].clip(-MOST, MOST)
         mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
         numbers = {"gain": mean, "low": low, "high": high} if recipe != LEAVE else {}
-        choices.append({"optimizer": family, "scenario": scenario, "recipe": recipe, "trainings": count,
-                        **{name: round(value, 4) for name, value in numbers.items()}})  # fmt: skip
-    widened = widening(known["rows"], known["scales"])
-    both = [*known["rows"], *(entry(row) for _, row in tuned.iterrows())]
-    return {**known, "choices": choices, "widening": widened, "rows": both}
+        yield {"optimizer": family, "scenario": scenario, "tuned": told, "recipe": recipe, "trainings": count,
+               **{name: round(value, 4) for name, value in numbers.items()}}  # fmt: skip
 
 
 def neighbors(rows: pd.DataFrame) -> dict[str, Any]:
@@ -320,9 +325,10 @@ def main() -> None:
     content = shipped(rows, every[pretrained].reset_index(drop=True))
     SHIPPED.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
     covered = [
-        {"left out": by, "widening": wider, "coverage": coverage(content["rows"], content["scales"], wider, by)}
+        {"user": user, "left out": by, "widening": wider, "coverage": coverage(known["rows"], known["scales"], wider, by)}
+        for user, known in {"usual": content, "tuned": content["tuned"]}.items()
         for by in ("dataset", "network")
-        for wider in (1.0, content["widening"])
+        for wider in (1.0, known["widening"])
     ]  # fmt: skip
     for name, made in {"advice": candidates(rows), "shipped": shipped_gains(rows), "laws": laws(rows),
                        "coverage": pd.DataFrame(covered)}.items():  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tstar.formula.coefficients import training_aware
 from tstar.sweep.spec import Spec
 from tstar.training.config import Config
 
@@ -423,3 +424,11 @@ def predicted(plain: Spec, classes: int, features: int, lr: float) -> float:
     budget = (c.steps or 1) / (classes * c.batch_size * (1 - c.momentum))
     T = 0.61 * math.sqrt(lr * features) * budget**0.25
     return nice(min(max(T, 0.5), 64.0))
+
+
+def advised(at: Spec) -> float:
+    """T of the law at a run's rate; of fine-tuning with AdamW the one that research.tuning_temperatures found."""
+    budget = training_aware().budget
+    if at.scenario == "finetune" and at.config.optimizer == "adamw" and budget is not None:
+        return budget.adam_finetune or budget.adam
+    return predicted(at, classes_of(at), features_of(at), at.config.lr)

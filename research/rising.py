@@ -6,6 +6,8 @@
 
 Nine conditions of the second atlas, three of each group of families, with SGD, at the rate and decay that were tuned for the plain
 model; three seeds. Then eighteen in the recipe of the advice: three times the user's rate, the backbone's gradient as it is. T rises from 1 to the constant's T, and from 1 to twice that, in proportion to the learning rate spent; a constant 2T stands beside them.
+Last the test of what the nine showed: every other condition with SGD, at its tuned rate and decay, against what is advised to a user who has
+tuned (BN and the constant T, the backbone's gradient as it is), which the atlas has; two seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from research.conditions import classes_of, draw, features_of, predicted
-from research.second_atlas import Results, accuracy, runs_all, tuned
+from research.second_atlas import Results, accuracy, identity, runs_all, tuned
 from research.user_gains import STORE, load
 from tstar.methods.common import Backbone, at_temperature
 from tstar.methods.interface import Facts, Recipe
@@ -96,6 +98,31 @@ def advised(found: Results) -> Iterator[tuple[str, Spec, float]]:
                 yield group, base, T
 
 
+def others(found: Results) -> Iterator[tuple[str, Spec, float]]:
+    """Group, tuned plain run and the law's T of every condition with SGD that is not among the nine."""
+    taken = [base for _, base, _ in chosen(found)]
+    for index in range(250):
+        condition = draw(index)
+        group = next(
+            (g for g, families in GROUPS.items() if condition.family in families), "no norms"
+        )
+        base = tuned(condition, found)
+        if base is None or base in taken or base.config.optimizer != "sgd":
+            continue
+        T = predicted(base, classes_of(base), features_of(base), base.config.lr)
+        if T >= 2:
+            yield group, base, T
+
+
+def tested(base: Spec, T: float) -> dict[str, Spec]:
+    """What a user who has tuned is advised, and T rising to twice the law's at matched speed in its place."""
+    return {
+        "constant": replace(base, norm="batch", temperature=T),
+        "tuned, rising to 2T": variants(base, T)["rising to 2T"],
+        "tuned, plain": base,
+    }
+
+
 def recipes(base: Spec, T: float) -> dict[str, Spec]:
     """The recipe of the advice, with its T constant and rising to twice that."""
     end = json.dumps({"end": 2 * T, "backbone": "as-is"})
@@ -126,9 +153,13 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     atlas = load(given.atlas)
-    parts = [(variants, list(chosen(atlas))), (recipes, list(advised(atlas)))]
+    parts: list[tuple[Make, list[Case]]] = [
+        (variants, list(chosen(atlas))),
+        (recipes, list(advised(atlas))),
+        (tested, list(others(atlas))),
+    ]
     if given.tables:
-        found = load(FOLDER / "store.parquet")
+        found = atlas | load(FOLDER / "store.parquet")
         tables = [rows(cases, found, make) for make, cases in parts]
         pd.concat(tables).to_csv(FOLDER / "runs.csv", index=False, float_format="%.5g")
         made = pd.concat([summary(table) for table in tables])
@@ -139,9 +170,10 @@ def main() -> None:
     specs = [
         replace(spec, seed=seed)
         for make, cases in parts
-        for seed in range(SEEDS)
+        for seed in range(2 if make is tested else SEEDS)
         for _, base, T in cases
         for spec in make(base, T).values()
+        if identity(replace(spec, seed=seed)) not in atlas
     ]
     with Store(given.store, create=True) as store:
         for outcome in runs_all(store, specs, given.data_root, "rising"):

@@ -8,10 +8,10 @@ Stages of a condition, each decided by validation accuracy of the one before:
 2. plain one half-decade further in the better direction;
 3. plain at the best of these rates with ten times and a tenth of the weight decay. The best of all is *tuned plain*;
 4. the recipes at the user's rate and decay: BN with T = 1 and four temperatures, matched speed, T without BN; BN with T
-   at three and ten times the rate; BN at the tuned rate and decay; second seeds; in one condition of three, rival methods.
+   at three and ten times the rate; BN and T at the tuned rate and decay; second seeds; in one condition of three, rival methods.
 
 Of long runs and of pretrained networks, which are dear, there are fewer recipes: BN with T = 1, with the law's T and twice (and
-half) of it, and at three times the rate, and second seeds; of pretrained networks the decay is not tuned.
+half) of it, at three times the rate and at the tuned one, and second seeds; of pretrained networks the decay is not tuned.
 
 A condition is one process's work from its first run to its last. Everything is in the store under its content, so that the
 command goes on where it was killed.
@@ -36,6 +36,7 @@ from research.conditions import (
     STRATA,
     TUNING,
     Condition,
+    advised,
     classes_of,
     draw,
     features_of,
@@ -145,7 +146,7 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
         yield from (faster, replace(user, seed=1), replace(faster, seed=1))
         if condition.long:
             yield tempered(user, middle, backbone="matched")
-            yield tempered(chosen, predicted(chosen, K, M, chosen.config.lr))
+        yield from at_tuned(chosen)
         return
     if condition.family != "probe":  # which has no backbone to match
         yield tempered(user, middle, backbone="matched")
@@ -156,14 +157,19 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     ]
     yield from higher
     if chosen != user:
-        for T in (1.0, predicted(chosen, K, M, chosen.config.lr)):
-            yield tempered(chosen, T)
-        yield replace(chosen, seed=1)
+        yield tempered(chosen, 1.0)
+        yield from at_tuned(chosen)
     for spec in (user, tempered(user, middle), higher[0]):
         yield replace(spec, seed=1)
     if condition.index % RIVALS_EVERY == 0:
         for method in RIVALS:
             yield replace(user, method=method, temperature=None, norm=None)
+
+
+def at_tuned(chosen: Spec) -> Iterator[Spec]:
+    """What a user who has tuned the plain model is asked to do: BN with T at the same rate and decay; two seeds of both."""
+    with_norm = replace(chosen, norm="batch", temperature=advised(chosen))
+    yield from (with_norm, replace(chosen, seed=1), replace(with_norm, seed=1))
 
 
 def runs_of(condition: Condition, found: Results) -> list[Spec]:
@@ -179,8 +185,9 @@ def missing(condition: Condition, found: Results) -> list[Spec]:
 
 def work(store: Store, conditions: Iterable[Condition], data_root: str) -> Iterator[Outcome]:
     """Run what is missing, condition by condition."""
+    found = results(store)
     for condition in conditions:
-        found, tried = results(store), set[str]()
+        tried = set[str]()
         while left := [s for s in missing(condition, found) if identity(s) not in tried]:
             tried.add(identity(left[0]))
             for outcome in runs_all(store, left[:1], data_root, "atlas2"):

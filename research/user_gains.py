@@ -28,6 +28,7 @@ from research.conditions import (
     SEED,
     STRATA,
     Condition,
+    advised,
     classes_of,
     data_of,
     draw,
@@ -40,14 +41,13 @@ from research.second_atlas import (
     STEP,
     Results,
     accuracy,
+    best,
     by_identity,
     identity,
     plain_runs,
-    recipes,
     runs_of,
     tuned,
 )
-from tstar.formula.coefficients import training_aware
 from tstar.formula.similar import MOST
 from tstar.sweep.spec import Spec
 
@@ -107,6 +107,13 @@ class Measured:
         accuracy = self.test(self.user)
         assert accuracy is not None
         return accuracy
+
+    @cached_property
+    def searched(self) -> float | None:
+        """What a search over rate, decay, norm and T finds: the best run of the first seed by validation."""
+        every = [spec for spec in self.runs if spec.seed == 0 and spec.method == "fixed"]
+        found = best(self.found, every)
+        return None if found is None else self.test(found)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -168,10 +175,10 @@ class Measured:
             "best_plain_run": max(
                 self.test(s) or 0 for s in plain_runs(self.condition, self.found)
             ),
+            "searched": self.searched,
         }
         temperatures = self.curve()
         row["curve"] = json.dumps(temperatures)
-        made = list(recipes(self.condition, self.tuned))
         K, M = classes_of(self.user), features_of(self.user)
         middle = predicted(self.user, K, M, self.user.config.lr)
         row["middle"] = middle
@@ -182,14 +189,12 @@ class Measured:
             row[name], row[f"{name}_1"] = self.test(spec), self.test(replace(spec, seed=1))
         row["matched"] = next(iter(self.curve("batch", "matched").values()), None)
         row["no_norm"] = next(iter(self.curve("none", "times-t").values()), None)
-        if self.tuned != self.user:
-            for spec in made:
-                there = spec.config == self.tuned.config and not spec.seed and spec.norm == "batch"
-                if there and spec.backbone == "as-is":
-                    row["tuned_bn1" if spec.temperature == 1 else "tuned_bn"] = self.test(spec)
+        for name, T in {"tuned_bn1": 1.0, "tuned_bn": advised(self.tuned)}.items():
+            spec = replace(self.tuned, norm="batch", temperature=T)
+            row[name], row[f"{name}_1"] = self.test(spec), self.test(replace(spec, seed=1))
         for factor, name in zip(FASTER, ("faster_bn", "fastest_bn"), strict=True):
             at = self.condition.at(lr=factor)
-            T = advised(at, K, M)
+            T = advised(at)
             spec = replace(at, norm="batch", temperature=T)
             row |= {
                 name: self.test(spec),
@@ -201,14 +206,6 @@ class Measured:
             spec = replace(self.user, method=method, temperature=None, norm=None)
             row[method] = self.test(spec)
         return row
-
-
-def advised(at: Spec, K: int, M: int) -> float:
-    """T of the law at a rate; of fine-tuning with AdamW the one that research.tuning_temperatures found."""
-    budget = training_aware().budget
-    if at.scenario == "finetune" and at.config.optimizer == "adamw" and budget is not None:
-        return budget.adam_finetune or budget.adam
-    return predicted(at, K, M, at.config.lr)
 
 
 def load(path: Path = STORE) -> Results:

@@ -32,19 +32,22 @@ def stored(
         "norms": "batch-norms",
         "optimizer": "sgd",
         "scenario": scenario,
+        "tuned": False,
         "recipe": recipe,
         "gain": gain,
         "low": 1.0,
         "high": 3.0,
         "trainings": 30,
     }
-    content = {
+    known = {
         "rows": [row] * 30,
         "scales": dict.fromkeys(mine, 1.0),
-        "choices": [choice],
         "noise": 1.0,
         "widening": 1.0,
     }
+    told = {**choice, "tuned": True, "recipe": "bn", "gain": gain / 2}
+    halved = {**row, "gains": {"bn": gain / 2}}
+    content = {**known, "choices": [choice, told], "tuned": {**known, "rows": [halved] * 30}}
     monkeypatch.setattr(similar, "stored", lambda: content)
 
 
@@ -105,6 +108,20 @@ def test_a_higher_rate_comes_with_its_own_temperature(monkeypatch):
     faster = dataclasses.replace(HOW, lr=0.3)
     assert advice.temperature == pytest.approx(tstar.temperature(64, 10, optimizer=faster))
     assert "multiply the learning rate by 3" in str(advice)
+
+
+def test_a_tuned_rate_stays_and_the_gain_is_over_the_tuned_model(monkeypatch):
+    stored(monkeypatch, recipe="faster")
+    advice = tstar.recommend(model(), optimizer=HOW, tuned=True)
+    assert (advice.leave, advice.lr_factor, advice.evidence.median) == (False, 1.0, 1.0)
+    assert advice.temperature == pytest.approx(tstar.temperature(64, 10, optimizer=HOW))
+    assert "Over all 30 trainings at a tuned rate with SGD it gained +1.0 points" in str(advice)
+    assert advice.to_dict()["training"]["tuned"] is True
+    untuned = tstar.recommend(model(), optimizer=HOW)
+    assert "pass tuned=True" in str(untuned)
+    assert "pass tuned=True" not in str(advice)
+    with pytest.raises(TstarError, match="tuned must be True or False, got 'yes'"):
+        tstar.recommend(model(), optimizer=HOW, tuned="yes")
 
 
 def test_fine_tuning_has_trainings_and_a_recipe_of_its_own(monkeypatch):

@@ -85,6 +85,84 @@ def test_the_fingerprint_follows_files_of_the_same_folder(file, tmp_path):
     assert printed(file) != before
 
 
+def test_the_fingerprint_follows_imports_from_file_to_file(file, tmp_path):
+    file.write_text(
+        "import first_step\n\ndef make():\n    return first_step.value\n", encoding="utf-8"
+    )
+    (tmp_path / "first_step.py").write_text("from second.deep import value\n", encoding="utf-8")
+    (tmp_path / "second").mkdir()  # a package without __init__.py
+    deep = tmp_path / "second" / "deep.py"
+    deep.write_text("value = 1\n", encoding="utf-8")
+    before = printed(file)
+    assert own.load(f"{file}:make")() == 1
+    deep.write_text("value = 1  # a remark\n", encoding="utf-8")
+    assert printed(file) == before
+    deep.write_text("value = 200\n", encoding="utf-8")
+    assert printed(file) != before
+    assert own.load(f"{file}:make")() == 200, "the old file is still in use"
+
+
+def test_the_fingerprint_follows_a_package_above_its_own_folder(tmp_path, monkeypatch):
+    inner = tmp_path / "my_package_of_parts" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "__init__.py").touch()
+    (inner / "net.py").write_text("from ..common import make\n", encoding="utf-8")
+    (inner.parent / "__init__.py").write_text("from .extra import more\n", encoding="utf-8")
+    (inner.parent / "extra.py").write_text("more = 1\n", encoding="utf-8")
+    common = inner.parent / "common.py"
+    common.write_text(
+        "from . import extra\n\ndef make():\n    return extra.more\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    prints = {own.fingerprint("my_package_of_parts.inner.net:make")}
+    (inner.parent / "extra.py").write_text("more = 2\n", encoding="utf-8")
+    prints.add(own.fingerprint("my_package_of_parts.inner.net:make"))
+    assert len(prints) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "changes"),
+    [
+        ("make.width = 3", True),
+        ("helper.cache[0] = 3", True),
+        ("register(make)", True),
+        ("if WIDTH:\n    helper.width = 2", True),
+        ("other.width = 3", False),
+        ("print('imported')", False),
+    ],
+)
+def test_the_fingerprint_changes_with_what_is_done_to_the_part(file, more, changes):
+    start = "def register(part):\n    pass\n\nclass cache(dict):\n    pass\n" + SOURCE
+    file.write_text(f"{start}\nhelper.cache = cache()\n", encoding="utf-8")
+    before = printed(file)
+    file.write_text(f"{start}\nhelper.cache = cache()\n{more}\n", encoding="utf-8")
+    assert (printed(file) != before) is changes
+
+
+def test_neighbors_of_the_same_name_are_kept_apart(tmp_path):
+    source = "import shade\n\ndef make():\n    return shade.value\n\ndef late():\n    import tint\n    return tint.value\n"
+    parts = {}
+    for number, folder in enumerate(("one", "two")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "net.py").write_text(source, encoding="utf-8")
+        for name in ("shade", "tint"):
+            text = f"value = {number}\n"
+            (tmp_path / folder / f"{name}.py").write_text(text, encoding="utf-8")
+        parts[number] = tmp_path / folder / "net.py"
+    for _ in range(2):
+        for number, path in parts.items():
+            for name in ("make", "late"):
+                assert own.call(f"{path}:{name}", own.load(f"{path}:{name}")) == number
+    assert printed(parts[0]) != printed(parts[1])
+    assert not {str(path.parent) for path in parts.values()} & set(sys.path)
+
+
+def test_an_error_names_the_line_in_the_part_not_in_what_it_calls(file):
+    file.write_text("import json\n\ndef make():\n    return json.loads('{')\n", encoding="utf-8")
+    with pytest.raises(TstarError, match=r"JSONDecodeError: .*\(parts.py, line 4\)\.$"):
+        own.call(f"{file}:make", own.load(f"{file}:make"))
+
+
 def test_code_under_the_guard_is_no_part_of_it(file):
     before = printed(file)
     file.write_text(SOURCE + "\nif __name__ == '__main__':\n    make(1)\n", encoding="utf-8")

@@ -173,7 +173,8 @@ def recommend(
             training data also tells how fast SGD would train the backbone.
         training: how you train, in the same keywords as :func:`tstar.temperature`: ``optimizer`` (a name, a pair
             such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``,
-            ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``.
+            ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``, and
+            ``tuned`` where a search has set rate and decay for this model: they then stay, and the gain is over that.
     """
     if not isinstance(head, str | Head | None):
         raise TstarError(f"head must be the path of a layer, or its record, got {shown(head)}.")
@@ -215,9 +216,9 @@ def recommend(
     elif ours and failing:
         leave = True
     elif ours and told.measured:
-        chosen = similar.choice(told.family, told.scenario)
-        recipe = similar.recipe_of(told.family, told.scenario)
-        factor = similar.rate_of(told.family, told.scenario)
+        chosen = similar.choice(told)
+        recipe = similar.recipe_of(told)
+        factor = similar.rate_of(told)
         kept = transformer and any(transformer_rate(_at(told, factor)))
         if kept:
             recipe, factor = "bn", 1.0
@@ -270,10 +271,13 @@ def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
     if chosen["recipe"] == similar.LEAVE:
         return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
     kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
+    kind += " at a tuned rate" if training.tuned else ""
     text = (
         f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
         f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."
     )
+    if chosen["recipe"] in similar.RATES:
+        text += " If your rate and weight decay are tuned for this model, pass tuned=True: both then stay."
     return Notice("note", "gain", text)
 
 

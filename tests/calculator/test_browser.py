@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -216,8 +217,10 @@ def test_the_expectation_is_that_of_python(open_page):
     page = open_page()
     fill(page, 64, 10)
     assert page.inner_text("#expectation") == ""
-    for optimizer, lr, steps, batch, samples, norms in (
+    for optimizer, lr, steps, batch, samples, norms, *tuned in (
         ("sgd", 0.1, 400, 64, 2000, "batch-norms"),
+        ("sgd", 0.1, 400, 64, 2000, "batch-norms", "yes"),
+        ("adamw", 0.003, 400, 32, None, "no norms", "yes"),
         ("sgd", 0.01, 1500, 16, None, "no norms"),
         ("adamw", 0.001, 300, 32, 900, "layer-norms"),
         ("sgd", 0.3, 200, None, None, "frozen"),
@@ -227,10 +230,9 @@ def test_the_expectation_is_that_of_python(open_page):
         page.select_option("#norms", norms)
         for field, value in (("lr", lr), ("steps", steps), ("batch", batch), ("samples", samples)):
             page.fill(f"#{field}", "" if value is None else str(value))
-        told = Training(optimizer, lr, steps, batch_size=batch)
-        expected = similar.nearest(
-            told, 64, 10, samples, norms, similar.choice(told.family)["recipe"]
-        )
+        page.select_option("#tuned", tuned or "")
+        told = Training(optimizer, lr, steps, batch_size=batch, tuned=bool(tuned))
+        expected = similar.nearest(told, 64, 10, samples, norms, similar.recipe_of(told))
         text = page.inner_text("#expectation")
         if expected.far:
             assert text == ""
@@ -239,6 +241,25 @@ def test_the_expectation_is_that_of_python(open_page):
             assert page.inner_text("#headline").startswith("Leave the model as it is")
         else:
             assert text.endswith(str(expected)), (optimizer, norms)
+
+
+def test_the_norms_of_the_network_count_at_once(open_page):
+    page = open_page(
+        fragment="#features=64&classes=10&optimizer=sgd&lr=0.1&steps=400&batch=64&samples=2000"
+    )
+    before = page.inner_text("#expectation")
+    page.select_option("#norms", "no norms")
+    assert page.inner_text("#expectation") != before
+    assert "norms=no+norms" in page.url
+
+
+def test_the_temperatures_of_a_column_have_the_same_decimals(open_page):
+    page = open_page(fragment="#features=512&classes=10&csg=4")
+    for table in ("rules", "variants"):
+        texts = page.locator(f"#{table} tbody td.n").all_inner_texts()
+        numbers = [text for text in texts if text != "–"]
+        assert len(numbers) >= 4
+        assert all(re.fullmatch(r"\d+\.\d\d", text) for text in numbers), numbers
 
 
 def test_the_advice_has_its_own_curve(open_page):
@@ -327,16 +348,20 @@ def test_the_papers_isic_case_by_picking_from_the_lists(open_page):
     ],
 )
 def test_bad_input_is_named_where_it_stands(open_page, field, text, message):
-    page = open_page()
+    page = open_page(fragment="#optimizer=sgd&lr=0.1&steps=900&batch=64")
     fill(page, 64, 10, 2.0, 32)
+    assert "most similar trainings" in page.inner_text("#expectation")
     page.fill(f"#{field}", text)
     got = shown(page)
     assert got["errors"] == dict.fromkeys(got["errors"], "") | {field: message}
     assert page.get_attribute(f"#{field}", "aria-invalid") == "true"
     assert got["headline"] is None  # no answer to what cannot be read
-    assert got["code"] == got["reason"] == ""
+    assert got["code"] == got["reason"] == page.inner_text("#expectation") == ""
     assert got["rules"] == got["variants"] == {}
     assert got["notices"] == got["flags"] == got["curves"] == []
+    for training in ("lr", "steps", "batch"):
+        page.fill(f"#{training}", "")
+    page.select_option("#optimizer", "")
     fill(page, 64, 10, 2.0, 32)
     check(page, 64, 10, 2.0, 32)
 

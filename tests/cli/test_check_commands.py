@@ -35,6 +35,8 @@ def test_check_prints_a_table_and_a_sentence(run):
         ),
         (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
         (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),
+        # Before anything is trained.
+        (["check", "--model", "mlp", "--data", "digits", "-o", "a.gif"], "figure 'gif'"),
     ],
 )
 def test_errors_say_what_to_do(run, words, message):

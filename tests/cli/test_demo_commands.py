@@ -7,6 +7,7 @@ import pytest
 
 from tstar import demo
 from tstar.demo import Demo, Point
+from tstar.errors import TstarError
 
 pytest.importorskip("matplotlib")
 
@@ -34,3 +35,9 @@ def test_json_is_all_there_is_on_stdout(run, measured):
     facts = json.loads(run("demo", "--json").stdout)
     assert facts["recommended"] == {"32": 4.4, "96": 4.4}
     assert len(facts["points"]) == 8
+
+
+def test_a_wrong_format_is_said_before_the_training(run, measured):
+    with pytest.raises(TstarError, match="format of a figure 'gif'"):
+        run("demo", "-o", "demo.gif")
+    assert measured == []

@@ -56,6 +56,7 @@ def test_failed_runs_make_the_command_fail(run, monkeypatch):
     [
         (["sweep", "none.toml"], "does not exist; check the path"),
         (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
+        (["sweep", "study.toml", "--engine", "spark", "--dry-run"], "Unknown engine 'spark'"),
         (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
     ],
 )

@@ -47,7 +47,7 @@ def test_the_tables_say_what_was_trained():
         "left": {"temperature": 1.0, "left": True},
     }
     rows = summarize([replace(run, **what.get(run.method, {})) for run in plain])
-    said = ["T = 1", "BN, T = 2.04, lr ×3", "left as it is", "–"]
+    said = ["plain", "BN, T = 2.04, lr ×3", "left as it is", "–"]
     assert [text.plain for text in to_table(rows).columns[4].cells] == said
     lines = to_markdown(rows).splitlines()[4:8]
     assert [line.split(" | ")[4] for line in lines] == said

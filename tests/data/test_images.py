@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DataSet, DataSet]:
     held = load(folder, size=8)
-    monkeypatch.setenv(MEMORY, "0")
+    monkeypatch.setenv("TSTAR_MEMORY_MB", "0")  # as the documentation has it
     return held, load(folder, size=8)
 
 

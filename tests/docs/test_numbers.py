@@ -114,6 +114,60 @@ def lost_in_short_runs():
     )
 
 
+def spread_of_alpha():
+    table = rows("atlas/spread.csv")
+    (last,) = [row for row in table if row["model"] == "S.D."]
+    words = {8: "eight"}
+    return (
+        f"The S.D. of α over {words[len(table) - 2]} data sets is {float(last['alpha']):.1f} without BN and "
+        f"{float(last['alpha_bn']):.1f} with it"
+    )
+
+
+def evidence():
+    import tstar
+
+    return f"over {len(tstar.atlas()) // 1000},000 real training runs"
+
+
+def constant_of_the_law():
+    from tstar.formula.coefficients import get
+
+    return f"c = {get('speed').budget.sgd:g}"
+
+
+def tuned():
+    """The controlled study, each side at its own best rate and decay."""
+    best = {
+        row["part"]: row
+        for row in rows("speeds/summary.csv")
+        if (row["point"], row["recipe"]) == ("each at its own best", "BN, T")
+    }
+    most = max(abs(float(best["core"][end])) for end in ("low", "high"))
+    least, top = (float(best["wide"][end]) for end in ("worst", "best"))
+    return f"level within {most:.1f} points in the same study; with M = 1,024 it was {least:.0f} to {top:.0f} points above"
+
+
+def demo_table():
+    found = json.loads((RESULTS / "demo" / "demo.json").read_text(encoding="utf-8"))
+    points = {(p["num_features"], p["temperature"], p["norm"]): p for p in found["points"]}
+
+    def cell(M, T, norm):
+        point = points[M, T, norm]
+        return f"{point['mean']:.1f} ± {point['spread']:.1f}"
+
+    lines, over_plain, over_one = [], [], []
+    for M, T in ((int(M), T) for M, T in found["recommended"].items()):
+        advised = points[M, T, True]["mean"]
+        over_plain.append(advised - points[M, 1.0, False]["mean"])
+        over_one.append(advised - points[M, 1.0, True]["mean"])
+        cells = [cell(M, 1.0, False), cell(M, 1.0, True), f"T = {T:.2f}: **{cell(M, T, True)}**"]
+        cells += [cell(M, 8.0, True), cell(M, 32.0, True)]
+        lines.append(f"| {M} | {' | '.join(cells)} |")
+    gains = "(+{:.1f} points at M = 32, +{:.1f} at 96)".format(*over_plain)
+    return (*lines, gains, "T = 1 is +{:.1f} and +{:.1f}".format(*over_one))
+
+
 def transformers():
     from tstar import paper
 
@@ -133,6 +187,12 @@ def transformers():
         ("docs/mathematics.md", covariances),
         ("docs/practitioners.md", lost_in_short_runs),
         ("docs/practitioners.md", transformers),
+        ("results/README.md", spread_of_alpha),
+        ("README.md", evidence),
+        ("README.md", constant_of_the_law),
+        ("README.md", tuned),
+        ("docs/training.md", constant_of_the_law),
+        ("results/demo/README.md", demo_table),
     ],
 )
 def test_a_sentence_has_the_numbers_of_the_data(page, made):

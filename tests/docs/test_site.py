@@ -87,6 +87,9 @@ def test_the_home_page_has_the_figure_and_says_when_not_to_use_it(site: Path):
     assert "figures/demo.png" in page
     for title in re.findall(r"^## (When not to use it|.*expect.*)$", readme, re.MULTILINE):
         assert f">{title}<" in page
+    # What was measured is a page of the site, and the README's links lead there.
+    for words, place in (("the second atlas", "atlas2"), ("three speeds", "speeds")):
+        assert f'href="results/{place}/">{words}</a>' in page
 
 
 @pytest.mark.slow
@@ -97,6 +100,8 @@ def test_every_figure_is_in_the_gallery(site: Path):
     assert len(kept) >= 8  # the atlas, the budget, csg, the demo
     for picture in kept:
         assert f'src="{picture.relative_to(results).as_posix()}"' in page, picture
+    for picture in (ROOT / "docs" / "figures").iterdir():
+        assert f'src="../figures/{picture.name}"' in page, picture
     from tstar.report import FIGURES
 
     for name in FIGURES:

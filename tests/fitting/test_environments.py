@@ -124,3 +124,56 @@ def test_a_fact_that_a_data_set_s_conditions_do_not_share_is_missing(small):
 def test_other_norms_are_no_environment(small):
     with pytest.raises(TstarError, match="No runs with norm 'none' or 'batch' found in 12 curves"):
         per_environment(small.assign(norm="layer"))
+
+
+def unbalanced():
+    """Without BN at one rate alone, where training is easy. With BN at that rate (a point better) and at another."""
+    made = planted_runs(
+        Coefficients("one", 0.5, 2.0), grid=powers_of_two(4, largest=64), widths=THREE, tasks=((2.0, 10),)
+    )  # fmt: skip
+    accuracies = ["val_accuracy", "test_accuracy"]
+
+    def side(norm, lr, less, seed=0):
+        found = made.assign(norm=norm, lr=lr, seed=seed)
+        found[accuracies] -= less
+        return found
+
+    return [side("none", 0.1, 0.01), side("batch", 0.1, 0.0), side("batch", 0.001, 0.4)], side
+
+
+def test_bn_is_judged_where_both_sides_were_run():
+    """Over all that was run BN would be 19 points worse; in the conditions of both it is a point better."""
+    runs, _ = unbalanced()
+    table = per_environment(pd.concat(runs), restarts=1)
+    row = table.iloc[0]
+    assert row["gain"] == pytest.approx(1.0, abs=0.05)
+    assert row["conditions"] == len(THREE)
+    assert row["accuracy_bn"] == pytest.approx(90, abs=0.1)
+
+
+def test_the_seeds_of_a_gain_are_those_of_both_sides():
+    runs, side = unbalanced()
+    table = per_environment(pd.concat([*runs[:2], side("batch", 0.1, 0.4, seed=1)]), restarts=1)
+    assert table.iloc[0]["gain"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_averages_are_over_environments_that_have_both_sides():
+    """A second model was run with BN alone, and is hard: it is shown, last, and moves no average."""
+    runs, _ = unbalanced()
+    alone = runs[2].assign(model="another")
+    table = per_environment(pd.concat([*runs[:2], alone]), restarts=1)
+    assert table["model"].tolist() == ["planted", "another", "Avg.", "S.D."]
+    assert math.isnan(table["gain"][1])
+    columns = ["alpha_bn", "accuracy", "accuracy_bn", "gain"]
+    assert table.loc[2, columns].tolist() == table.loc[0, columns].tolist()
+    assert table.loc[3, columns].isna().all()
+    assert table.attrs["averaged"] == 1
+
+
+def test_sides_that_share_no_condition_are_not_compared():
+    runs, _ = unbalanced()
+    table = per_environment(pd.concat([runs[0], runs[2]]), restarts=1)
+    assert math.isnan(table["accuracy"][0])
+    assert math.isnan(table["gain"][0])
+    assert table["accuracy_bn"][0] == pytest.approx(50, abs=0.1)
+    assert any("not compared" in note for note in table.attrs["notes"])

@@ -96,8 +96,8 @@ def test_the_printed_fit_by_hand():
         "  from 2 conditions, 20 runs (3 diverged, counted as chance), val accuracy, mean over seeds, linear in ln T",
         "  mean regret to the best grid T: 1.23 points  (BN, T = 1: 5.00, the paper's base: 2.00)",
         "  optimizer: 1 of 2 restarts converged, regrets within 0.100 points",
-        "  α =   0.5000   [0.4, 0.6] over seeds",
-        "  β =  -2.0000   [-3, -1] over seeds",
+        "  α =   0.5000   [0.4000, 0.6000] over seeds",
+        "  β =  -2.0000   [-3.0000, -1.0000] over seeds",
         "  intervals: 90 %, from 2 bootstrap refits each, and all that the noise cannot tell apart",
         "  flattest direction (less than 0.1 points lost from end to end):",
         "    alpha 0.4 … 0.6, beta -1.9 … -2.1; T moves by 0.25 on average",
@@ -115,7 +115,7 @@ def test_what_is_open_is_printed_as_a_valley():
     assert result.unidentified == ("beta",)
     lines = str(result).splitlines()
     assert lines[4:6] == [
-        "  α =   0.5000   [0.4, 0.6] over seeds",
+        "  α =   0.5000   [0.4000, 0.6000] over seeds",
         "  β =  -2.0000   no interval: see the flat valley",
     ]
     start = lines.index(next(line for line in lines if "flat valley: β cannot" in line))

@@ -13,6 +13,7 @@ from tstar.formula.coefficients import (
     published,
     training_aware,
 )
+from tstar.formula.law import Budget
 
 
 def test_the_papers_table():
@@ -27,14 +28,42 @@ def test_the_papers_table():
     assert all(c.variant == name for name, c in published().items())
 
 
+def test_the_sets_that_know_the_training():
+    cn = published()["cn"]
+    for name in ("budget", "speed"):
+        both = (get(name), cn)
+        one, other = ((c.alpha, c.beta, c.gamma, c.delta, c.minimum, c.maximum) for c in both)
+        assert one == other
+    assert get("budget").budget == Budget(
+        sgd=0.28, adam=0.026, minimum=0.25, fitted={"sgd": (1, 320), "adam": (0.003, 3.2)}
+    )
+    assert get("speed").budget == Budget(
+        sgd=0.61,
+        power=0.25,
+        adam=2.0,
+        adam_finetune=0.5,
+        minimum=0.25,
+        maximum=64.0,
+        fitted={"sgd": (0.046, 1096), "adam": (0.0112, 16.4)},
+    )
+
+
 def test_provenance_says_what_was_fitted_and_what_only_validated():
     origin = get("csgcn").provenance
-    assert origin.fitted.num_features == (64, 512)
-    assert origin.fitted.csg == (1.53, 88.72)
-    assert origin.validated.num_features == (768, 2048)
-    assert origin.validated.num_classes == (8, 200)
-    assert origin.training["lr"] == 0.1
-    assert origin.training["epochs"] == 200
+    fitted, validated = (
+        (scope.num_features, scope.num_classes, scope.csg)
+        for scope in (origin.fitted, origin.validated)
+    )
+    assert fitted == ((64, 512), (10, 200), (1.53, 88.72))
+    assert validated == ((768, 2048), (8, 200), (1.39, 75.32))
+    paper = {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "epochs": 200, "batch_size": 128}
+    assert {name: origin.training[name] for name in paper} == paper
+    for name, features, classes in (
+        ("budget", (32, 1280), (6, 300)),
+        ("speed", (16, 2048), (2, 200)),
+    ):
+        scope = get(name).provenance.fitted
+        assert (scope.num_features, scope.num_classes) == (features, classes)
 
 
 def test_round_trip(tmp_path):

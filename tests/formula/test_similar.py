@@ -1,6 +1,7 @@
 """The most similar trainings: distances against a few lines of NumPy, and what is said of them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_other_optimizers_are_not_compared_and_other_norms_are_further_off():
     mine = similar.coordinates(SGD, 64, 10, 3200)
     near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
     assert [r["gains"]["bn"] for _, r in near] == [2.0, 1.0]
-    assert near[1][0] == similar.OTHER_NORMS
+    assert near[1][0] == 1.0
 
 
 def test_an_expectation_counts_what_it_is_given():
@@ -69,8 +70,8 @@ def test_an_expectation_counts_what_it_is_given():
     mine = similar.coordinates(SGD, 64, 10, 3200)
     near = similar.ranked(mine, "sgd", "batch-norms", rows, SCALES)
     found = similar.expected(near, "bn", noise=2.0, widening=1.0)
-    taken = gains[: similar.NEIGHBORS]
-    assert found.trainings == similar.NEIGHBORS
+    taken = gains[:20]
+    assert found.trainings == 20
     assert found.median == pytest.approx(np.median(taken))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(taken, [0.1, 0.9])))
     assert (found.helped, found.harmed) == ((taken > 2).sum(), (taken < -2).sum())
@@ -138,6 +139,22 @@ def test_one_rescued_training_does_not_speak_for_all():
     assert similar.expected(near, "bn", 1.0, 1.0).gained
 
 
+@pytest.mark.parametrize(
+    ("gains", "gained"),
+    [
+        # two of 10 and two of −c: (10 − c)/2 above its error (10 + c)/√12 where c < 2.68
+        ([80.0, 80.0, -2.67, -2.67], True),
+        ([80.0, 80.0, -2.69, -2.69], False),
+        # one of −10 and five of c: (5c − 10)/6 above its error (c + 10)/6 where c > 5
+        ([-80.0, *[5.01] * 5], True),
+        ([-80.0, *[4.99] * 5], False),
+    ],
+)
+def test_a_gain_or_loss_counts_ten_points_at_most(gains, gained):
+    near = [(0.1, {"gains": {"bn": gain}}) for gain in gains]
+    assert similar.expected(near, "bn", 1.0, 1.0).gained is gained
+
+
 def test_long_trainings_are_compared_with_long_ones_alone():
     def row(steps, gain):
         return {
@@ -177,6 +194,7 @@ def test_where_nothing_can_be_compared_nothing_is_expected():
         found = similar.among(known(rows), mine, "sgd", None, "bn")
         assert (found.trainings, found.helped, found.harmed, found.rows) == (0, 0, 0, ())
         assert (found.median, found.low, found.high) == (0, 0, 0)
+        assert found.distance == 99  # beyond anything, and yet a number of JSON
         assert found.far
         assert not found.gained
 
@@ -212,12 +230,12 @@ def test_the_rows_are_the_nearest_with_their_distances():
 
 
 def test_where_far_begins():
-    for away, far in ((similar.FAR, False), (similar.FAR + 1e-9, True)):
+    for away, far in ((1.5, False), (1.5 + 1e-9, True)):
         assert similar.expected([(away, row(1.0))], "bn", 1.0, 1.0).far is far
     # One coordinate beyond the others makes a training far, though it is near on the whole.
     rows = [row(1.0, classes=shift) for shift in (0.0, 0.1)]
     mine = similar.coordinates(SGD, 64, 10, 3200)
-    for deviations, far in ((similar.FAR, False), (similar.FAR + 1e-6, True)):
+    for deviations, far in ((1.5, False), (1.5 + 1e-6, True)):
         moved = {**mine, "classes": mine["classes"] - deviations * SCALES["classes"] + 1e-9}
         found = similar.among(known(rows), moved, "sgd", None, "bn")
         assert found.far is far
@@ -277,28 +295,48 @@ def test_without_an_optimizer_all_families_are_compared():
 
 def test_the_choices_that_ship():
     for family in ("sgd", "adam"):
-        entry = similar.choice(family)
-        assert entry == similar.choice(family, "scratch")
-        assert (entry["optimizer"], entry["scenario"]) == (family, "scratch")
+        entry = similar.choice(Training(family))
+        assert entry == similar.choice(Training(family, scenario="scratch"))
+        assert (entry["optimizer"], entry["scenario"], entry["tuned"]) == (family, "scratch", False)
         assert entry["low"] <= entry["gain"] <= entry["high"]
         ran = [r for r in similar.stored()["rows"] if r["gains"].get(entry["recipe"]) is not None]
         assert 0 < entry["trainings"] <= len(ran)
-    assert similar.choice("sgd", "finetune")["scenario"] == "finetune"
-    assert similar.choice("scale-free") == {"recipe": similar.LEAVE, "trainings": 0}
-    assert similar.choice(None)["recipe"] == similar.LEAVE
+    assert similar.choice(Training("sgd", scenario="finetune"))["scenario"] == "finetune"
+    assert similar.choice(Training("lion")) == {"recipe": similar.LEAVE, "trainings": 0}
+    assert similar.choice(Training())["recipe"] == similar.LEAVE
+
+
+def test_a_tuned_rate_is_compared_with_tuned_ones_and_stays():
+    tuned = replace(SGD, tuned=True)
+    assert similar.choice(tuned)["tuned"] is True
+    assert similar.rate_of(tuned) == 1.0
+    usual = {row["condition"]: row for row in similar.stored()["rows"]}
+    there = similar.stored()["tuned"]["rows"]
+    found = similar.nearest(tuned, 64, 10, 3200, "batch-norms", "bn")
+    assert {row["condition"] for row in found.rows} <= {row["condition"] for row in there}
+    # A search never chose a worse validation accuracy, and in most conditions another rate.
+    other = [row for row in there if row["lr"] != usual[row["condition"]]["lr"]]
+    assert len(other) > len(there) / 2
+    assert all(set(row["gains"]) <= {"bn"} for row in there)
 
 
 def test_a_recipe_and_its_rate(monkeypatch):
     choices = [
-        {"optimizer": "sgd", "scenario": "scratch", "recipe": "faster"},
-        {"optimizer": "sgd", "scenario": "finetune", "recipe": "bn"},
-        {"optimizer": "adam", "scenario": "scratch", "recipe": "leave"},
+        {"optimizer": "sgd", "scenario": "scratch", "tuned": True, "recipe": "bn"},
+        {"optimizer": "sgd", "scenario": "scratch", "tuned": False, "recipe": "faster"},
+        {"optimizer": "sgd", "scenario": "finetune", "tuned": False, "recipe": "bn"},
+        {"optimizer": "adam", "scenario": "scratch", "tuned": False, "recipe": "leave"},
     ]
     monkeypatch.setattr(similar, "stored", lambda: {"choices": choices})
-    assert (similar.recipe_of("sgd"), similar.rate_of("sgd")) == ("faster", 3.0)
-    assert (similar.recipe_of("sgd", "finetune"), similar.rate_of("sgd", "finetune")) == ("bn", 1.0)
-    assert (similar.recipe_of("adam"), similar.rate_of("adam")) == ("bn", 1.0)
-    assert (similar.recipe_of(None), similar.rate_of(None)) == ("bn", 1.0)
+
+    def favored(training):
+        return similar.recipe_of(training), similar.rate_of(training)
+
+    assert favored(Training("sgd")) == ("faster", 3.0)
+    assert favored(Training("sgd", tuned=True)) == ("bn", 1.0)
+    assert favored(Training("sgd", scenario="finetune")) == ("bn", 1.0)
+    assert favored(Training("adam")) == ("bn", 1.0)
+    assert favored(Training()) == ("bn", 1.0)
 
 
 def test_how_long_the_similar_trainings_were_is_told():

@@ -112,11 +112,60 @@ def test_interpolation_is_linear_in_ln_t(store):
     assert sweep.at(4.0) == pytest.approx(a)
 
 
-def test_a_setting_that_varies_is_in_the_title_and_one_that_does_not_is_not(make_store):
+TRAINED = "sgd, lr 0.1, 40 steps"
+
+
+def test_titles_say_how_it_was_trained(make_store):
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, lr=(0.1, 0.01)))
     titles = {sweep.title for sweep in records.sweeps}
-    assert titles == {"easy · resnet10 · lr 0.1", "easy · resnet10 · lr 0.01"}
+    assert titles == {f"easy · resnet10 · sgd, lr {lr}, 40 steps" for lr in (0.1, 0.01)}
     assert len(records.environments("batch")) == 2
+
+
+def test_what_differs_anywhere_is_said_everywhere(make_store):
+    """Weight decay has two values on one data set alone: the other one's titles must have it too."""
+    from dataclasses import replace
+
+    def change(rows):
+        more = [
+            (replace(spec, config=replace(spec.config, weight_decay=0.01)), result)
+            for spec, result in rows
+            if spec.dataset == "easy"
+        ]
+        return rows + more
+
+    store = make_store(tasks=TASKS[:2], widths=(64,), seeds=1, change=change)
+    settings = {(s.facts["dataset"], s.setting) for s in load(store).sweeps}
+    decay = "sgd, lr 0.1, weight decay {}, 40 steps"
+    assert settings == {
+        ("easy", decay.format("0.01")),
+        ("easy", decay.format("0.0005")),
+        (TASKS[1][0], decay.format("0.0005")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said"),
+    [
+        # The length that data sets share says it; both where neither follows from the other.
+        ({"easy": [(10, 40)], "hard": [(5, 40)]}, {"40 steps"}),
+        ({"easy": [(10, 40)], "hard": [(10, 80)]}, {"10 epochs"}),
+        (
+            {"easy": [(10, 40), (10, 80), (20, 40)]},
+            {"10 epochs, 40 steps", "10 epochs, 80 steps", "20 epochs, 40 steps"},
+        ),
+    ],
+)
+def test_a_length_is_said_once(lengths, said):
+    from tests.fitting.planted import curve
+    from tstar.report.records import _settings
+
+    found = [
+        curve([0.5, 0.9, 0.5], dataset=name, epochs=epochs, steps=steps)
+        for name, pairs in lengths.items()
+        for epochs, steps in pairs
+    ]
+    assert set(_settings(found)) == said
 
 
 @pytest.mark.parametrize(
@@ -125,12 +174,12 @@ def test_a_setting_that_varies_is_in_the_title_and_one_that_does_not_is_not(make
         # One version of each part: the name says it all, also where conditions share another part.
         (
             (("augment", True, "a" * 16), ("augment", "./kit.py:noise", "b" * 16)),
-            {"easy · resnet10 · augment 1", "easy · resnet10 · augment ./kit.py:noise"},
+            {f"easy · resnet10 · {TRAINED}, augment {n}" for n in ("1", "./kit.py:noise")},
         ),
-        ((("loss", "./kit.py:loss", "a" * 16),), {"easy · resnet10"}),
+        ((("loss", "./kit.py:loss", "a" * 16),), {f"easy · resnet10 · {TRAINED}"}),
         (
             (("loss", "./kit.py:loss", "a" * 16), ("loss", "./kit.py:loss", "b" * 16)),
-            {f"easy · resnet10 · source {letter * 16}" for letter in "ab"},
+            {f"easy · resnet10 · sgd, lr 0.1, source {c * 16}, 40 steps" for c in "ab"},
         ),
     ],
 )

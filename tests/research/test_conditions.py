@@ -11,6 +11,7 @@ from research.conditions import (
     TESTED,
     TUNED,
     TUNING,
+    advised,
     classes_of,
     draw,
     features_of,
@@ -78,9 +79,8 @@ def test_fine_tuning_takes_every_pair_in_turn_and_is_brief():
         assert len(plain_runs(condition, found)) == 4
         decays = {s.config.weight_decay for s in runs_of(condition, found)}
         assert len(decays) == 1
-        # With AdamW half of the law's T is 1, which is there anyway.
-        adamw = condition.plain.config.optimizer == "adamw"
-        assert len(runs_of(condition, found)) == (10 if adamw else 11)
+        # With AdamW half of the law's T is 1, which is there anyway, and the advised T another.
+        assert len(runs_of(condition, found)) == 12
 
 
 def _run_all(condition, value):
@@ -100,6 +100,16 @@ def test_plain_is_tuned_by_validation_in_both_directions():
         rates = {s.config.lr for s in plain_runs(condition, found)}
         assert len(rates) == 4
         assert len(plain_runs(condition, found)) == 6
+
+
+def test_who_has_tuned_is_compared_at_the_tuned_rate_on_two_seeds():
+    condition = draw(0)
+    found = _run_all(condition, lambda s: 0.5 + s.config.lr / 1e3)
+    chosen = tuned(condition, found)
+    assert chosen.config.lr != condition.plain.config.lr
+    there = [s for s in runs_of(condition, found) if s.config == chosen.config]
+    for norm, T in (("none", 1.0), ("batch", advised(chosen))):
+        assert {s.seed for s in there if (s.norm, s.temperature) == (norm, T)} == {0, 1}
 
 
 def test_recipes_share_the_users_condition():

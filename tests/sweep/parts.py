@@ -11,6 +11,23 @@ from tstar.methods import Recipe
 def net(num_classes, in_channels, num_features=6):
     return nn.Sequential(nn.Linear(in_channels, num_features), nn.ReLU(), nn.Linear(num_features, num_classes))
 
+class Tired(nn.Module):
+    tired = 3
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers, self.calls = nn.Sequential(*layers), 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls > self.tired:
+            raise ArithmeticError("tired")
+        return self.layers(x)
+
+class Wrong(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x), x
+
 def arrays(root, size):
     random = np.random.default_rng(0)
     y = np.arange(60) % 3

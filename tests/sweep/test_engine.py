@@ -9,6 +9,8 @@ import pytest
 
 import tstar.sweep as sweeping
 from tests.sweep.processes import LONGER, RESULTS
+from tstar.data import load
+from tstar.data.images import streamed
 from tstar.sweep import shared
 from tstar.sweep.engine import LocalEngine
 from tstar.sweep.execute import Job
@@ -87,13 +89,15 @@ def test_workers_decode_images_that_do_not_fit_to_the_same_numbers(tmp_path, mon
         monkeypatch.setenv("TSTAR_MEMORY_MB", megabytes)
         monkeypatch.setattr(shared, "WORTHWHILE", int(megabytes) or 1)
         path = tmp_path / f"{megabytes}.db"
+        files = streamed(load("toy", root=tmp_path).x_train)
+        assert (files is not None) is (megabytes == "0")
         sweeping.sweep(study, path, workers=1, device="cpu", data_root=str(tmp_path))
         tables.append(rows_of(path))
-    held, streamed = tables
+    held, decoded = tables
     assert len(held) == 2
     for key, row in held.items():
         assert row["status"] == "done", row["error"]
-        assert all(row[name] == streamed[key][name] for name in RESULTS)
+        assert all(row[name] == decoded[key][name] for name in RESULTS)
 
 
 def test_an_idle_worker_that_died_is_replaced(study):

@@ -6,11 +6,13 @@ import textwrap
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 import tstar
 from tests.sweep.parts import rows_of
 from tstar.errors import TstarError
+from tstar.sweep.given import read_given
 
 
 class Small(nn.Module):
@@ -26,6 +28,33 @@ def _data():
     random = np.random.default_rng(0)
     y = np.arange(60) % 3
     return random.normal(size=(60, 5)).astype("float32") + y[:, None], y
+
+
+def _pictures():
+    x, y = np.zeros((60, 4, 4), np.uint8), np.arange(60) % 3
+    return x, y, x[:3], y[:3]
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"temperature": (1, 4), "seed": range(2)},
+        {"temperature": np.array([1.0, 4.0]), "seed": np.arange(2)},
+        {"temperature": [np.float32(1), torch.tensor(4)], "seed": [np.int64(0), 1]},
+    ],
+    ids=["tuples", "arrays", "scalars"],
+)
+def test_axes_may_be_arrays_and_ranges(tmp_path, axes):
+    x, y = _data()
+    grid = {"dataset": "mine", "model": "mine", "num_features": np.int64(8), **axes}
+    plain = grid | {"num_features": 8, "temperature": [1, 4], "seed": [0, 1]}
+    keys = []
+    for one in (grid, plain):
+        given = ({}, {"mine": (x, y, x, y)}, {})
+        with read_given({"grid": one}, tmp_path / "runs.db", *given) as study:
+            keys.append([spec.key for spec in study.specs])
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 4
 
 
 def test_run_study_takes_functions_and_arrays(tmp_path):
@@ -59,6 +88,13 @@ def test_run_study_takes_functions_and_arrays(tmp_path):
         ({"data": {"mine": (1, 2, 3)}}, "mine must give x_train"),
         ({"data": {"mine": (np.ones((4, 2)), [0, 1, 2], np.ones((4, 2)), [0, 1, 2, 0])}}, "mine"),
         ({"study": 3}, "study must be a study, a TOML file or its tables"),
+        ({"models": [Small]}, "models must be a mapping from names to parts, got list"),
+        ({"workers": 0}, "workers must be a whole number of at least 1"),
+        ({"workers": -1}, "workers must be a whole number of at least 1"),
+        ({"max_runs": 0}, "max_runs must be a whole number of at least 1"),
+        ({"checkpoint": -1}, "checkpoint must be positive"),
+        ({"on_run": 3}, "on_run must be a function of a run's row, got 3"),
+        ({"data": {"mine": _pictures()}}, r"'mine' must take the samples of 'mine' \(image, of"),
     ],
 )
 def test_run_study_refuses_what_it_cannot_use(tmp_path, changes, message):

@@ -87,7 +87,21 @@ def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, in
             "    return 3 or (",
             "must return a torch.nn.Module, got int",
         ),
-        ("nn.Linear(in_channels,", "nn.Linear(7,", r"A trial step of the run .* failed"),
+        (
+            "nn.Linear(in_channels,",
+            "nn.Linear(7,",
+            r"'parts:net' must take the samples of '\./parts\.py:arrays' \(vector, of shape 5\), but raised",
+        ),
+        (
+            "    return nn.Sequential(",
+            "    return Wrong(",
+            r"one tensor of logits, 16×K for a batch of 16, got tuple \(tensor",
+        ),
+        (
+            "    return nn.Sequential(",
+            "    return Tired(",
+            r"parts\.py:net failed: ArithmeticError: tired \(parts\.py, line \d+\)",
+        ),
         ("x[:30], y[:30]", "x[:30]", "must give x_train, y_train, x_test and y_test"),
         (
             "return torch.optim.RMSprop(parameters, lr)",
@@ -132,6 +146,66 @@ def test_a_method_of_your_own_with_options(folder, inline):
     assert do(folder, inline()).done == 2
     (row, *_) = rows_of(folder / "runs.db").values()
     assert (row["method"], row["options"]) == ("./parts.py:method", '{"power": 3}')
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("3", "must return a tstar.methods.Recipe, got int"),
+        ("Recipe(3, len)", "must have a torch.nn.Module as model, got int"),
+        ("Recipe(model, 3)", "must have a function as loss, got 3"),
+        ("Recipe(model, len, on_batch=3)", "must have a function as on_batch, got 3"),
+        ("Recipe(model, lambda z, y, x: 1 / 0)", r"parts\.py:method failed: ZeroDivisionError"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_with_is_one_error(folder, inline, made, message):
+    text = OWN_STUDY.replace("temperature = 2", 'method = "./parts.py:method"')
+    (folder / "study.toml").write_text(
+        text.replace('loss = "./parts.py:loss"\n', ""), encoding="utf-8"
+    )
+    old = "Recipe(model, lambda z, y, x: nn.functional.cross_entropy(z / 2**power, y))"
+    (folder / "parts.py").write_text(PARTS.replace(old, made), encoding="utf-8")
+    engine = inline()
+    with pytest.raises(TstarError, match=message) as caught:
+        do(folder, engine)
+    assert "Traceback" not in str(caught.value)
+    assert engine.executed == []
+
+
+def test_a_network_that_fails_late_is_named_in_its_run(folder, inline):
+    text = PARTS.replace("tired = 3", "tired = 7").replace("return nn.Seq", "return Tired(nn.Seq")
+    text = text.replace("num_features, num_classes))", "num_features, num_classes)))")
+    (folder / "parts.py").write_text(text, encoding="utf-8")
+    assert do(folder, inline()).failed == 2
+    for row in rows_of(folder / "runs.db").values():
+        first, *_, last = row["error"].splitlines()
+        assert first.startswith("Traceback")
+        assert "parts.py:net failed: ArithmeticError: tired (parts.py, line" in last
+
+
+def test_a_diverged_run_is_asked_for_no_metric(folder, inline):
+    text = OWN_STUDY.replace("lr = 0.01", "lr = 1e30")
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    old = "(logits.argmax(1) == targets).float().mean() * 100"
+    (folder / "parts.py").write_text(PARTS.replace(old, "logits.mean()"), encoding="utf-8")
+    tally = do(folder, inline())
+    assert (tally.diverged, tally.failed) == (2, 0)
+
+
+def test_runs_that_end_together_are_stored_before_a_callback_raises(folder, inline):
+    class Together(inline):
+        def collect(self, timeout):
+            return [
+                outcome for _ in list(self.jobs) for outcome in super(Together, self).collect(0)
+            ]
+
+    def on_run(row):
+        raise ValueError("no space")
+
+    study = load_study(folder / "study.toml")
+    with Store(folder / "runs.db", create=True) as store, pytest.raises(TstarError, match="no sp"):
+        run_sweep(make_plan(study, store), store, Together(slots=2), on_run=on_run)
+    assert [row["status"] for row in rows_of(folder / "runs.db").values()] == ["done", "done"]
 
 
 def test_a_callback_that_raises_loses_nothing(folder, inline):

@@ -9,7 +9,7 @@ from tests.sweep.small import do, rows_of, tiny
 from tstar.sweep import run
 from tstar.sweep.plan import make_plan
 from tstar.sweep.run import ATTEMPTS, run_sweep
-from tstar.sweep.store import LEASE, Store
+from tstar.sweep.store import Store
 
 
 def test_all_runs_are_done_and_a_second_sweep_does_nothing(study, path, inline):
@@ -191,10 +191,6 @@ def test_a_sweep_says_that_it_is_alive(path, inline, monkeypatch, lease, every):
         run_sweep(make_plan(tiny("temperature = 1"), store), store, Slow())
     assert len(beats) == 3
     assert all(every < b - a <= every + 0.5 for a, b in zip([0.0, *beats], beats, strict=False))
-
-
-def test_the_lease_is_long_against_the_heartbeat():
-    assert LEASE == 120.0
 
 
 def test_a_study_keeps_what_it_still_asks_for_and_leaves_the_rest(path, inline):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.sweep.small import finish
 from tstar.errors import TstarError
-from tstar.sweep.store import SCHEMA, Store
+from tstar.sweep.store import LEASE, SCHEMA, Store
 from tstar.sweep.transfer import load_runs, merge
 
 
@@ -55,6 +55,30 @@ def test_a_claim_without_a_heartbeat_is_taken_over_and_its_result_refused(path, 
         assert not slow.finish(specs[0].key, "done", {"val_accuracy": 0.1})
         assert other.finish(specs[0].key, "done", {"val_accuracy": 0.2})
         assert other.get(specs[0].key)["val_accuracy"] == 0.2
+
+
+def test_the_lease_is_long_against_the_heartbeat(path, specs, clock):
+    """A heartbeat is due every ten seconds; twelve of them may be missed."""
+    assert LEASE == 120.0
+    with Store(path, create=True) as slow, Store(path) as other:
+        assert slow.claim(specs[0])
+        assert not other.claim(specs[0])
+        clock.now += 119.9
+        assert not other.claim(specs[0])
+        clock.now += 0.1
+        assert other.claim(specs[0])
+
+
+def test_a_beat_changes_the_heartbeat_where_the_clock_stands_still(path, specs, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 500.0)
+    with Store(path, create=True) as store:
+        assert store.claim(specs[0])
+        beats = [store.get(specs[0].key)["heartbeat"]]
+        for now in (500.0, 400.0, 600.0):
+            monkeypatch.setattr(time, "time", lambda now=now: now)
+            store.beat()
+            beats.append(store.get(specs[0].key)["heartbeat"])
+    assert beats == pytest.approx([500.0, 500.001, 500.002, 600.0], abs=1e-6)
 
 
 def _claim_and_die(path, spec):

@@ -211,7 +211,7 @@ function noticesFor(known, facts, training, result) {
       say(result.temperature >= limits.SAFE ? "sgd-below-one/tuned" : "sgd-below-one", { computed: general(result.computed, 3) });
     }
     if (batch === null && family === "sgd") say("no-batch-size", { size: known.batch });
-    const faster = known.faster[scenario ?? "scratch"][family];
+    const faster = rateOf(known, training);
     if (faster !== 1) {
       const { minimum, maximum } = known.aware.budget;
       const T = Math.min(Math.max(result.wanted * (family === "sgd" ? Math.sqrt(faster) : 1), minimum), maximum);
@@ -285,6 +285,7 @@ function codeFor(facts, training, named) {
       if (training.schedule) words.push(`scheduler="${training.schedule}"`);
     }
     if (training.scenario) words.push(`scenario="${training.scenario}"`);
+    if (training.tuned) words.push("tuned=True");
   }
   return `import tstar\nmodel = tstar.temper(model, tstar.temperature(${words.join(", ")}))`;
 }

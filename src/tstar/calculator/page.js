@@ -68,6 +68,7 @@ function readTraining({ lr, steps, momentum, batch, samples, smoothing }) {
     norms: by("norms").value || null,
     factor: schedule === "constant" ? 1 : schedule ? known.rateFactor : null,
     scenario: by("scenario").value || null,
+    tuned: by("tuned").value === "yes",
   };
 }
 
@@ -122,7 +123,7 @@ function showVariants(facts, name) {
     const parts = result ? result.terms.map((term) => signed(term.value)).join(" ") : `needs ${lacking(set, facts).join(" and ")}`;
     const worst = result && (result.clipped ? "clipped" : result.flags.some((flag) => flag.level === "extrapolation") ? "extrapolation" : "");
     const row = make("tr", { "data-variant": key, "data-temperature": result ? result.temperature : "" },
-      make("td", {}, label), make("td", { class: "n" }, result ? general(result.temperature, 4) : "–"),
+      make("td", {}, label), make("td", { class: "n" }, result ? result.temperature.toFixed(2) : "–"),
       make("td", { class: "parts" }, parts, worst ? make("span", { class: "tag warn" }, worst) : ""));
     if (result) row.dataset.flags = JSON.stringify(result.flags.map((flag) => `${flag.level}: ${flag.message}`));
     return row;
@@ -140,7 +141,7 @@ function showRules(facts, advised) {
       ? make("span", { class: "track" }, make("span", { class: name === "advice" || name.startsWith("ours-") ? "pin ours" : "pin", style: `left:${place(temperature).toFixed(2)}%` }))
       : make("span", { class: "small" }, reason);
     return make("tr", { "data-rule": name, "data-temperature": has ? temperature : "" },
-      make("td", {}, label), make("td", { class: "n" }, has ? general(temperature, 4) : "–"), make("td", { class: "axis" }, axis));
+      make("td", {}, label), make("td", { class: "n" }, has ? temperature.toFixed(2) : "–"), make("td", { class: "axis" }, axis));
   });
   by("rules").tBodies[0].replaceChildren(...rows);
 }
@@ -155,7 +156,7 @@ function blank(facts) {
   delete headline.dataset.temperature;
   delete headline.dataset.variant;
   headline.textContent = facts.num_features === null ? "T needs M, the width of the output layer’s input." : "Correct the field marked in red.";
-  for (const id of ["reason", "code", "readout", "training-missing"]) by(id).textContent = "";
+  for (const id of ["expectation", "reason", "code", "readout", "training-missing"]) by(id).textContent = "";
   for (const id of ["terms", "flags", "notices", "chart", "legend"]) by(id).replaceChildren();
   for (const id of ["variants", "rules"]) by(id).tBodies[0].replaceChildren();
   drawn = null;
@@ -175,7 +176,7 @@ function update() {
   showMissing(training, facts);
   showAnswer(answer);
   const expected = named ? null : expectationOf(known, facts, training);
-  const faster = known.faster[training.scenario ?? "scratch"][training.family] ?? 1;
+  const faster = rateOf(known, training);
   const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
   by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
   by("code").textContent = answer.leave ? "# Nothing to add: train the plain model." : codeFor(facts, training, named);
@@ -192,7 +193,7 @@ function update() {
 }
 
 // The state lives in the address, so that a case can be shared: #features=512&classes=10&optimizer=sgd…
-const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "steps", "momentum", "schedule", "batch", "samples", "norms", "smoothing", "base"];
+const FIELDS = ["features", "classes", "csg", "scenario", "optimizer", "lr", "tuned", "steps", "momentum", "schedule", "batch", "samples", "norms", "smoothing", "base"];
 let written = "";
 
 function writeAddress() {
@@ -237,7 +238,7 @@ by("inputs").addEventListener("input", (event) => {
   if (TRAINING.includes(event.target.id)) picked = null;
   if (event.target.tagName === "INPUT") { matchLists(); update(); }
 });
-for (const id of ["scenario", "optimizer", "schedule"]) by(id).addEventListener("change", () => { picked = null; update(); });
+for (const id of ["scenario", "optimizer", "schedule", "norms", "tuned"]) by(id).addEventListener("change", () => { picked = null; update(); });
 window.addEventListener("hashchange", () => { if (location.hash !== written) update(); });
 by("inputs").addEventListener("submit", (event) => event.preventDefault());
 by("variants").addEventListener("change", (event) => { picked = event.target.value; update(); });

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tstar.formula.coefficients import published, training_aware
 from tstar.formula.equation import COUNTED
 from tstar.formula.law import BATCH
 from tstar.formula.rules import ROW_NORM, on_one_axis
-from tstar.formula.training import MOMENTUM, RATE_FACTOR, SCENARIOS
+from tstar.formula.training import MOMENTUM, RATE_FACTOR, SCENARIOS, Training
 
 _HERE = Path(__file__).parent
 _PAPER = _HERE.parent / "paper"
@@ -60,10 +61,6 @@ def facts() -> dict[str, Any]:
             )
         },
         "batch": BATCH,
-        "faster": {
-            scenario: {family: similar.rate_of(family, scenario) for family in ("sgd", "adam")}
-            for scenario in SCENARIOS
-        },
         "similar": _similar(),
         "momentum": MOMENTUM,
         "rateFactor": RATE_FACTOR,
@@ -100,13 +97,10 @@ def write(path: str | os.PathLike[str]) -> Path:
 
 def _similar() -> dict[str, Any]:
     """What :mod:`tstar.formula.similar` knows, without what the page does not show."""
-    known = similar.stored()
-    needed = ("optimizer", "norms", "steps", "coordinates", "gains")
-    recipes = {s: {f: similar.choice(f, s)["recipe"] for f in ("sgd", "adam")} for s in SCENARIOS}
     return {
-        "rows": [{name: row[name] for name in needed} for row in known["rows"]],
-        **{name: known[name] for name in ("scales", "noise", "widening")},
-        "recipes": recipes,
+        "usual": _trainings(similar.stored(), tuned=False),
+        "tuned": _trainings(similar.stored()["tuned"], tuned=True),
+        "rates": similar.RATES,
         "leave": similar.LEAVE,
         "pretrained": similar.PRETRAINED,
         "neighbors": similar.NEIGHBORS,
@@ -115,6 +109,22 @@ def _similar() -> dict[str, Any]:
         "share": similar.SHARE,
         "most": similar.MOST,
         "long": similar.LONG,
+    }
+
+
+def _trainings(known: Mapping[str, Any], *, tuned: bool) -> dict[str, Any]:
+    """The measured trainings at the usual rates, or at tuned ones, and the recipe for each kind of them."""
+    needed = ("optimizer", "norms", "steps", "coordinates", "gains")
+    return {
+        "rows": [{name: row[name] for name in needed} for row in known["rows"]],
+        **{name: known[name] for name in ("scales", "noise", "widening")},
+        "recipes": {
+            scenario: {
+                family: similar.choice(Training(family, scenario=scenario, tuned=tuned))["recipe"]
+                for family in ("sgd", "adam")
+            }
+            for scenario in SCENARIOS
+        },
     }
 
 

@@ -24,19 +24,29 @@ function quantileOf(values, share) {
   return ordered[low] + (place - low) * (ordered[high] - ordered[low]);
 }
 
+/** The trainings to compare with: at the usual rates, or at tuned ones. */
+const comparable = (known, { tuned }) => (tuned ? known.similar.tuned : known.similar.usual);
+
+/** The recipe that the evidence favors for this kind of training; it may be to leave the model. */
+const favoredBy = (known, training) => comparable(known, training).recipes[training.scenario ?? "scratch"][training.family];
+
+/** What that recipe multiplies the learning rate by. */
+const rateOf = (known, training) => known.similar.rates[favoredBy(known, training)] ?? 1;
+
 /** What the trainings nearest to this one gained with the recipe that is favored; null where nothing can be said. */
 function expectationOf(known, facts, training) {
-  const { rows, scales, noise, widening, recipes, leave, pretrained, neighbors, otherNorms, far, share, most, long } = known.similar;
+  const { leave, pretrained, neighbors, otherNorms, far, share, most, long } = known.similar;
+  const { rows, scales, noise, widening } = comparable(known, training);
   if (!isMeasured(training)) return null;
-  const tuned = training.scenario === "finetune";
-  const favored = recipes[training.scenario ?? "scratch"][training.family];
+  const finetune = training.scenario === "finetune";
+  const favored = favoredBy(known, training);
   const recipe = favored === leave ? "bn" : favored;
-  const norms = tuned ? pretrained : training.norms;
+  const norms = finetune ? pretrained : training.norms;
   const mine = coordinatesOf(known, facts, training);
   const near = [];
   for (const row of rows) {
     if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
-    if ((row.norms === pretrained) !== tuned) continue;
+    if ((row.norms === pretrained) !== finetune) continue;
     if ("steps" in mine && (mine.steps >= Math.log(long)) !== (row.coordinates.steps >= Math.log(long))) continue;
     const both = Object.keys(mine).filter((name) => name in row.coordinates && name in scales);
     const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);

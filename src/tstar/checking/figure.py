@@ -23,17 +23,22 @@ def draw(lines: Sequence[Line], path: str | Path, title: str) -> None:
     with look():
         figure = new_figure(6.4, 4.0)
         axes = figure.subplots()
+        shown = []
         for line, color in zip(lines, COLORS, strict=False):
             of = f"{line.name}: " if line.name else ""
             T, mean, error = zip(*line.points, strict=True)
-            axes.errorbar(
-                T, mean, error, color=color, marker="o", capsize=3, label=f"{of}BatchNorm and T"
-            )
-            axes.axhline(line.plain, color=color, ls=":", label=f"{of}the model as it is")
-            label = f"{of}formula: T = {line.advised:.3g}"
-            axes.axvline(line.advised, color=color, ls="--", label=label)
+            shown += [
+                axes.errorbar(
+                    T, mean, error, color=color, marker="o", capsize=3, label=f"{of}BN, T"
+                ),
+                axes.axhline(line.plain, color=color, ls=":", label=f"{of}plain"),
+                axes.axvline(
+                    line.advised, color=color, ls="--", label=f"{of}formula: T = {line.advised:.3g}"
+                ),
+            ]
         temperature_axis(axes, sorted({T for line in lines for T, *_ in line.points}))
         axes.set(xlabel="temperature T", ylabel="test accuracy [%]")
         axes.set_title(title, fontsize="medium")
-        axes.legend()
+        # Below the axes, one column per model: nothing that was measured is covered.
+        figure.legend(handles=shown, loc="outside lower center", ncols=max(2, len(lines)))
     save(figure, path)

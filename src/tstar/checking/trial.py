@@ -133,7 +133,7 @@ def check(
     formula = formula_for(told)
     grid = _around(formula) if given is None else given
     recipes = [(None, 1.0), *((T, 1.0) for T in grid)]
-    rate = similar.rate_of(told.family)  # what the evidence favors for this optimizer
+    rate = similar.rate_of(told)  # what the evidence favors for this optimizer
     if rate != 1 and told.lr is not None:
         recipes.append((formula_for(replace(told, lr=rate * told.lr)), rate))
     total = seeds * len(recipes)

@@ -51,7 +51,12 @@ def check(
     from tstar.checking.trial import check as run
     from tstar.data import load
     from tstar.models.fitting import fitting_model
+    from tstar.report.style import format_of
     from tstar.training import Config
+
+    figure = figure or output
+    if figure is not None:
+        format_of(figure)
 
     loaded = load(data, root=data_root, size=size)
 
@@ -69,7 +74,6 @@ def check(
             config=Config(lr=lr, optimizer=optimizer),
             progress=tell_progress,
         )
-    figure = figure or output
     if figure is not None:
         result.plot(figure)
     if as_json:

@@ -36,12 +36,15 @@ def demo(
     Example: tstar demo
     """
     from tstar import demo as story
+    from tstar.report.style import format_of
 
+    output = out or output
+    format_of(output)
     console = Console(stderr=as_json)
     console.print(
         f"Training a small convolutional network (VGG9) on {story.TRAIN_IMAGES} handwritten digits with noisy pixels and "
-        f"{story.WRONG:.0%} wrong labels (made hard, so that temperature matters): at T = 1, at the recommended T, and "
-        "over a grid.",
+        f"{story.WRONG:.0%} wrong labels (made hard, so that temperature matters): plain, and with BatchNorm at T = 1, at the "
+        "recommended T and over a grid.",
         highlight=False,
     )
     with progress(Console(stderr=True), "training") as update:
@@ -50,7 +53,6 @@ def demo(
             workers=workers,
             progress=lambda done, total: update(done, total, "training"),
         )
-    output = out or output
     story.draw(result, str(output))
     if as_json:
         tell_json(_as_dict(result))
@@ -65,7 +67,7 @@ def _table(result: Demo) -> Table:
     n = next(iter(result.points.values())).n
     of = f"mean ± standard deviation of n = {n} seeds" if n > 1 else "one seed"
     table = Table(title=f"Test accuracy in %: {of}")
-    for heading in ("M", "plain, T = 1", "BN, T = 1", "BN, recommended T", "best T on the grid*"):
+    for heading in ("M", "plain", "BN, T = 1", "BN, recommended T", "best T on the grid*"):
         table.add_column(heading, justify="right")
     for M, T in result.recommended.items():
         best_T, best = result.best(M)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -195,15 +196,23 @@ def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
         shown.add_column(
             str(column), justify="left" if frame[column].dtype.kind not in "fi" else "right"
         )
+    digits = [_digits(frame[column]) for column in frame.columns]
     for row in frame.itertuples(index=False):
-        shown.add_row(*(_cell(value) for value in row))
+        shown.add_row(*map(_cell, row, digits))
     console = wide_console()
     console.print(shown)
     for note in notes:
         console.print(f"not possible: {escape(note)}", highlight=False)
 
 
-def _cell(value: object) -> str:
+def _digits(column: pd.Series) -> int:
+    """The decimals of a column: four digits of its largest number, none where all are whole."""
+    if column.dtype.kind != "f" or (column.dropna() % 1 == 0).all():
+        return 0
+    return int(min(4, max(0, 3 - math.floor(math.log10(column.abs().max())))))
+
+
+def _cell(value: object, digits: int) -> str:
     if isinstance(value, float):
-        return "–" if value != value else f"{value:.4g}"
+        return "–" if value != value else f"{round(value, digits) + 0.0:.{digits}f}"
     return str(value)

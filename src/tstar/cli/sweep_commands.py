@@ -17,7 +17,7 @@ from tstar.cli.options import AsJson, DataRoot
 from tstar.cli.printing import tell_json
 from tstar.cli.progress import duration, progress, state_of
 from tstar.cli.runs_commands import counted
-from tstar.errors import TstarError
+from tstar.errors import TstarError, unknown
 from tstar.text import printable
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def sweep(
         str | None, typer.Option(help="Address of a Ray cluster, for --engine ray.")
     ] = None,
     device: Annotated[
-        str, typer.Option(help="Device of the local engine: auto, cpu, cuda, …")
+        str, typer.Option(help="auto, cpu, cuda, …; an error where there is none.")
     ] = "auto",
     gpus_per_run: Annotated[
         float | None, typer.Option(help="Share of a GPU for each run, such as 0.25.")
@@ -74,15 +74,16 @@ def sweep(
     Example: tstar sweep studies/small/smoke.toml --store runs.db --workers 2
     """
     from tstar.sweep import sweep as run
+    from tstar.sweep.engine import ENGINES, LocalEngine
     from tstar.sweep.study import load_study
     from tstar.sweep.writers import writer
 
     console = Console(stderr=True)
     root = None if data_root is None else str(data_root)
     share = None if part is None else _part(part)
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
     if dry_run:
-        from tstar.sweep.engine import LocalEngine
-
         # Ray's nodes are not asked: the estimate is of a machine like this one.
         there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
         read = load_study(study)

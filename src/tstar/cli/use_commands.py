@@ -58,6 +58,12 @@ def _training(
     scenario: Annotated[
         str | None, typer.Option(help="How you train: scratch or finetune.")
     ] = None,
+    tuned: Annotated[
+        bool,
+        typer.Option(
+            "--tuned", help="Learning rate and weight decay were tuned for this model: they stay."
+        ),
+    ] = False,
 ) -> None:
     """The options that both commands share, in the keywords of ``tstar.temperature``."""
 

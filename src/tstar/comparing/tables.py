@@ -142,6 +142,8 @@ def _trained(row: Row) -> str:
     """What a method made of the model, in words."""
     if row.left:
         return "left as it is"
+    if row.norm in (None, "none") and row.temperature == 1 == row.lr_factor:
+        return "plain"
     said = {"batch": ["BN"], "layer": ["LN"]}.get(row.norm, [])
     said += [] if row.temperature is None else [f"T = {row.temperature:.3g}"]
     said += [] if row.lr_factor == 1 else [f"lr ×{row.lr_factor:.3g}"]

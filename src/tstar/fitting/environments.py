@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from tstar.curves.conditions import Average, Curve, grids
+from tstar.curves.conditions import Average, Curve, grids, without
 from tstar.curves.lines import Interpolation, lines
 from tstar.curves.reading import Metric, Runs, read
 from tstar.errors import TstarError, require
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _NORMS = {"": "none", "_bn": "batch"}
+_APART = "not compared, since no condition and seed was run without BN and with it"
 
 
 class Keywords(TypedDict, total=False):
@@ -55,8 +56,10 @@ class How:
 def per_environment(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     """α and β of each model × data set, without and with BN: the paper's first coefficient table.
 
-    Accuracies are in %, at the fitted T, mean over M. The last rows are Avg. and S.D., the population one as in the
-    paper, missing where there is a single environment. What was not run is missing; ``attrs["notes"]`` says what
+    Accuracies are in %, at the fitted T, mean over M. Where both sides were run, both are fitted to the conditions and
+    seeds that they share, so that the gain compares like with like; ``conditions`` counts them. The last rows are Avg.
+    and S.D. of the environments that have both sides (of all, where none has), the population one as in the paper,
+    missing where there is a single environment. What was not run is missing; ``attrs["notes"]`` says what
     ``skip=True`` left out: conditions, and environments of one width, which cannot tell α and β apart.
     """
     pd = require("pandas", "fit")
@@ -68,36 +71,83 @@ def per_environment(runs: Runs, **keywords: Unpack[Keywords]) -> pd.DataFrame:
     every, left_out = usable_curves(known, skip=how.skip)
     notes = list(left_out)
     table: dict[tuple[str, str], dict[str, float]] = {}
-    for suffix, norm in _NORMS.items():
-        found = [curve for curve in every if curve.facts.get("norm", "batch") == norm]
-        for place in sorted({_environment(c) for c in found}):
-            members = [c for c in found if _environment(c) == place]
-            try:
-                theta, _, accuracy = refit(members, "base", how)
-            except TstarError as error:
-                notes.append(f"{' · '.join(place)} (norm={norm}): {error}")
-                if not how.skip:
-                    raise TstarError(notes[-1]) from error
-                continue
-            row = table.setdefault(place, {})
-            row[f"alpha{suffix}"], row[f"beta{suffix}"] = theta
-            row[f"accuracy{suffix}"] = 100 * accuracy
+    for place in sorted({_environment(c) for c in every}):
+        row = _row(place, [c for c in every if _environment(c) == place], how, notes)
+        if row:
+            table[place] = row
     if not table:
         raise TstarError("No environment could be fitted:\n" + "\n".join(notes))
+    places = sorted(table, key=lambda place: "alpha" not in table[place])  # what is compared first
     columns = [f"{name}{suffix}" for suffix in _NORMS for name in ("alpha", "beta", "accuracy")]
-    rows = pd.DataFrame.from_records(list(table.values())).reindex(columns=columns)
+    rows = pd.DataFrame.from_records([table[place] for place in places])
+    rows = rows.reindex(columns=["conditions", *columns])
     rows["gain"] = rows["accuracy_bn"] - rows["accuracy"]
-    rows.insert(0, "dataset", [place[0] for place in table])
-    rows.insert(1, "model", [place[1] for place in table])
-    numbers = rows[[*columns, "gain"]]
+    rows.insert(0, "dataset", [place[0] for place in places])
+    rows.insert(1, "model", [place[1] for place in places])
+    both = rows["gain"].notna()
+    numbers = rows.loc[both if both.any() else rows.index, [*columns, "gain"]]
     spread = numbers.std(ddof=0).where(numbers.count() > 1)  # of one number there is none
     last = [
         {"dataset": "", "model": "Avg.", **numbers.mean()},
         {"dataset": "", "model": "S.D.", **spread},
     ]
     result = pd.concat([rows, pd.DataFrame(last)], ignore_index=True)
-    result.attrs["notes"] = notes
+    result.attrs |= {"notes": notes, "averaged": len(numbers)}
     return result
+
+
+def _row(
+    place: tuple[str, str], members: Sequence[Curve], how: How, notes: list[str]
+) -> dict[str, float]:
+    """One environment: each side that can be fitted, on what both sides have where there are two."""
+    sides = {
+        suffix: [c for c in members if c.facts.get("norm", "batch") == norm]
+        for suffix, norm in _NORMS.items()
+    }
+    if all(sides.values()):
+        shared = _matched(sides[""], sides["_bn"])
+        try:
+            if shared[""]:
+                return _sides(shared, how)
+            notes.append(f"{' · '.join(place)} (norm=none): {_APART}")
+        except TstarError as error:
+            notes.append(f"{' · '.join(place)} (norm=none): {error}")
+            if not how.skip:
+                raise TstarError(notes[-1]) from error
+        sides[""] = []
+    try:
+        return _sides({suffix: found for suffix, found in sides.items() if found}, how)
+    except TstarError as error:
+        (norm,) = (_NORMS[suffix] for suffix, found in sides.items() if found)
+        notes.append(f"{' · '.join(place)} (norm={norm}): {error}")
+        if not how.skip:
+            raise TstarError(notes[-1]) from error
+    return {}
+
+
+def _matched(plain: Sequence[Curve], bn: Sequence[Curve]) -> dict[str, list[Curve]]:
+    """The conditions that were run without BN and with it, each with the seeds of both."""
+    other = {without(c.facts, "norm"): c for c in plain}
+    found: dict[str, list[Curve]] = {suffix: [] for suffix in _NORMS}
+    for curve in bn:
+        pair = other.get(without(curve.facts, "norm"))
+        seeds = set() if pair is None else set(pair.seeds) & set(curve.seeds)
+        if pair is None or not seeds:
+            continue
+        both = (pair.only(seeds), curve.only(seeds))
+        if len(usable_curves(both, skip=True)[0]) == len(both):
+            found[""].append(both[0])
+            found["_bn"].append(both[1])
+    return found
+
+
+def _sides(sides: Mapping[str, Sequence[Curve]], how: How) -> dict[str, float]:
+    row: dict[str, float] = {}
+    for suffix, members in sides.items():
+        theta, _, accuracy = refit(members, "base", how)
+        row |= {f"alpha{suffix}": theta[0], f"beta{suffix}": theta[1]}
+        row |= {f"accuracy{suffix}": 100 * accuracy, "conditions": len(members)}
+    return row
 
 
 def cross_validate(

@@ -116,12 +116,12 @@ class Fit:
         loose = self.unidentified
         for name, value in self.values.items():
             bands = "".join(
-                f"   [{i.ranges[name][0]:.4g}, {i.ranges[name][1]:.4g}] over {i.over}"
+                f"   [{', '.join(map(_four, i.ranges[name]))}] over {i.over}"
                 for i in self.intervals
             )
             if name in loose:
                 bands = "   no interval: see the flat valley"
-            lines.append(f"  {SYMBOLS[name]} = {round(value, 4) + 0.0:>8.4f}{bands}")
+            lines.append(f"  {SYMBOLS[name]} = {_four(value):>8}{bands}")
         if self.intervals and len(loose) < len(self.values):
             first = self.intervals[0]
             lines.append(
@@ -153,6 +153,11 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {str(name): None if value != value else value for name, value in row.items()}
         for row in frame.to_dict(orient="records")
     ]
+
+
+def _four(value: float) -> str:
+    """Four decimals; what rounds to zero has no sign."""
+    return f"{round(value, 4) + 0.0:.4f}"
 
 
 def _formula(values: dict[str, float]) -> str:

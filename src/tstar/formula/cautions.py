@@ -248,7 +248,7 @@ def _limited(result: Explanation) -> Iterator[Notice]:
         sgd = result.training.family == "sgd"
         if sgd and result.training.batch_size is None:
             yield _say("no-batch-size", size=law.BATCH)
-        factor = similar.rate_of(result.training.family, result.training.scenario)
+        factor = similar.rate_of(result.training)
         if factor != 1 and result.training.lr is not None:
             T = budget.clip(result.limit.value * (factor**0.5 if sgd else 1.0))
             lr = f"{factor * result.training.lr:g}"

@@ -185,7 +185,7 @@ def temperature(
         training: how you train, in the keywords of :meth:`tstar.formula.training.Training.of`: ``optimizer`` (a
             name, a pair such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``
             (with ``samples``), ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``
-            (``"scratch"`` or ``"finetune"``). With optimizer, learning rate and steps T fits this training; it is 1
+            (``"scratch"`` or ``"finetune"``), ``tuned`` (a search has set rate and decay). With optimizer, learning rate and steps T fits this training; it is 1
             where nothing like it was measured.
 
     >>> temperature(512)
@@ -247,7 +247,7 @@ def evidence_for(
     budget, told = result.coefficients.budget, result.training
     if budget is None or not budget.is_law or num_classes is None:
         return None
-    recipe = similar.recipe_of(told.family, told.scenario)
+    recipe = similar.recipe_of(told)
     known = None if samples is None else whole("samples", samples, least=1)
     return similar.nearest(told, num_features, num_classes, known, None, recipe)
 

@@ -14,6 +14,9 @@ The distance is the root of the mean square over what is known on both sides. A 
 (:func:`tstar.surgery.network.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
 the fine-tuning of a pretrained network with training from scratch, nor trainings of ``LONG`` steps and more with shorter ones.
 
+A rate and a decay that were tuned for the plain model are compared with such alone (``tuned`` of the data file): there every training has
+the rate that a search found, and its gain is over the plain model at that rate.
+
 Pure Python: nothing here imports torch or NumPy.
 """
 
@@ -128,24 +131,25 @@ def stored() -> Mapping[str, Any]:
     return content
 
 
-def choice(family: str | None, scenario: str | None = None) -> Mapping[str, Any]:
+def choice(training: Training) -> Mapping[str, Any]:
     """What the atlas says of trainings with this family of optimizers: a recipe, its gain, and how many were measured."""
+    mine = (training.family, training.scenario or "scratch", training.tuned)
     for entry in stored()["choices"]:
-        if (entry["optimizer"], entry["scenario"]) == (family, scenario or "scratch"):
+        if (entry["optimizer"], entry["scenario"], entry["tuned"]) == mine:
             found: Mapping[str, Any] = entry
             return found
     return {"recipe": LEAVE, "trainings": 0}
 
 
-def recipe_of(family: str | None, scenario: str | None = None) -> str:
+def recipe_of(training: Training) -> str:
     """The recipe to look for among the measured trainings; where none is favored, BN with T at the plain model's rate."""
-    recipe = str(choice(family, scenario)["recipe"])
+    recipe = str(choice(training)["recipe"])
     return "bn" if recipe == LEAVE else recipe
 
 
-def rate_of(family: str | None, scenario: str | None = None) -> float:
-    """What the recipe for this family of optimizers multiplies the learning rate by."""
-    return RATES.get(choice(family, scenario)["recipe"], 1.0)
+def rate_of(training: Training) -> float:
+    """What the recipe for this training multiplies the learning rate by."""
+    return RATES.get(choice(training)["recipe"], 1.0)
 
 
 def nearest(
@@ -154,7 +158,8 @@ def nearest(
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
     mine = coordinates(training, num_features, num_classes, samples)
     norms = PRETRAINED if training.scenario == "finetune" else norms
-    return among(stored(), mine, training.family, norms, recipe)
+    known = stored()["tuned"] if training.tuned else stored()
+    return among(known, mine, training.family, norms, recipe)
 
 
 def among(

@@ -63,6 +63,7 @@ class Keywords(TypedDict, total=False):
     scheduler: Any
     label_smoothing: float
     scenario: str | None
+    tuned: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Training:
         schedule: the name of the learning-rate schedule.
         label_smoothing: of the loss.
         scenario: ``"scratch"`` or ``"finetune"``.
+        tuned: learning rate and weight decay were tuned for the plain model.
     """
 
     optimizer: str | None = None
@@ -92,6 +94,7 @@ class Training:
     schedule: str | None = None
     label_smoothing: float = 0.0
     scenario: str | None = None
+    tuned: bool = False
 
     def __post_init__(self) -> None:
         def put(name: str, check: Any, **limits: Any) -> None:
@@ -106,6 +109,8 @@ class Training:
         put("batch_size", whole, least=1)
         put("weight_decay", positive, zero=True)
         put("label_smoothing", share)
+        if not isinstance(self.tuned, bool):
+            raise TstarError(f"tuned must be True or False, got {shown(self.tuned)}.")
         if not isinstance(self.scenario, str | None) or self.scenario not in (None, *SCENARIOS):
             raise unknown("scenario", self.scenario, SCENARIOS)
 
@@ -124,6 +129,7 @@ class Training:
         scheduler: Any = None,
         label_smoothing: float = 0.0,
         scenario: str | None = None,
+        tuned: bool = False,
         layer: Any = None,
         **others: Any,
     ) -> Training:
@@ -143,6 +149,7 @@ class Training:
                 assumed.
             label_smoothing: of the loss.
             scenario: ``"scratch"`` or ``"finetune"``.
+            tuned: whether a search has set learning rate and weight decay for the plain model; then the rate stays.
             layer: the output layer; of several groups of the optimizer the one that trains it counts.
         """
         for name in others:
@@ -160,6 +167,7 @@ class Training:
             "weight_decay": weight_decay,
             "label_smoothing": share("label_smoothing", label_smoothing) or None,
             "scenario": scenario,
+            "tuned": None if tuned is False else tuned,
         }
         known = replace(known, **{name: value for name, value in told.items() if value is not None})
         if scheduler is None:

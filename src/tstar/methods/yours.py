@@ -26,11 +26,29 @@ class Yours(Plain):
     def prepare(self, model: nn.Module, facts: Facts) -> Recipe:
         with own.explained(self.name):
             recipe = self.function(model, facts, **self.options)
-        if not isinstance(recipe, Recipe):
-            raise TstarError(
-                f"{self.name} must return a tstar.methods.Recipe, got {type(recipe).__name__}."
-            )
+        check_recipe(recipe, self.name)
+        loss = recipe.loss
+
+        def explained(*args: Any) -> Any:
+            with own.explained(self.name):
+                return loss(*args)
+
+        recipe.loss = explained
         return recipe
+
+
+def check_recipe(recipe: Any, name: str) -> None:
+    """Refuse what is no recipe, or holds what cannot be trained with."""
+    if not isinstance(recipe, Recipe):
+        kind = type(recipe).__name__
+        raise TstarError(f"{name} must return a tstar.methods.Recipe, got {kind}.")
+    if not isinstance(recipe.model, nn.Module):
+        kind = type(recipe.model).__name__  # type: ignore[unreachable]
+        raise TstarError(f"The Recipe of {name} must have a torch.nn.Module as model, got {kind}.")
+    for part in ("loss", "on_epoch", "on_batch", "finish", "report"):
+        value = getattr(recipe, part)
+        if not callable(value) and (value is not None or part == "loss"):
+            raise TstarError(f"The Recipe of {name} must have a function as {part}, got {value!r}.")
 
 
 def make(reference: str, options: Mapping[str, Any]) -> Method:

@@ -121,8 +121,9 @@ _FIGURES = (
     Plot(
         "difficulty",
         "T × M over tasks of different csg",
-        "As the heatmaps, for one model, one row per task in the order of their difficulty csg (in brackets), without BN "
-        "on the left and with BN on the right, a gap where one was not run; colors are relative to a task. If the formula's task terms hold, the frames move left as tasks get harder.",
+        "As the heatmaps, for one model and way of training, over its tasks in the order of their difficulty csg (in brackets), "
+        "each without BN and with it where that was run; colors are relative to a task. If the formula's task terms hold, the "
+        "frames move left as tasks get harder.",
         difficulty.difficulty_data,
         heatmaps.draw_heatmaps,
         per_part=12,

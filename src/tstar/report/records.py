@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tstar.curves import FACTS, Condition, Curve, Judged, conditions, judge, read
 from tstar.curves.conditions import order
-from tstar.curves.conditions import without as curves_without
+from tstar.curves.conditions import without as without_facts
 from tstar.curves.reading import Metric, ordinary
 from tstar.errors import TstarError, unknown
 from tstar.evidence.regret import advised, number
@@ -42,7 +42,7 @@ class Sweep:
         condition: the condition that it belongs to, with its baselines.
         metric: the accuracy that is reported.
         recommended: the law's T, or ``None`` where the facts do not allow one.
-        setting: what tells it from other conditions of the same data set, model and M; often empty.
+        setting: how it was trained, in words: optimizer, rate and length, and what else differs between the conditions.
     """
 
     curve: Curve
@@ -287,6 +287,7 @@ def _sweeps(
     return tuple(sorted(sweeps, key=lambda sweep: order(sweep.facts))), every
 
 
+_LENGTHS = ("epochs", "steps")
 # How a fact is said in a title.
 _SAID = {
     **{"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
@@ -306,30 +307,42 @@ def said(name: str, value: Any) -> str:
 
 
 def _settings(found: Sequence[Curve]) -> list[str]:
-    """For each condition, the facts in which conditions of its data set and model differ.
+    """For each condition, how it was trained: optimizer, rate and length, and what else differs between conditions.
 
-    Parts of your own are told by their names; the hash of their source is there where one part has several versions.
+    All conditions say the same facts, so that figures and tables tell what is alike from what is not. A fact that only
+    follows from the data set is left out. Parts of your own are told by their names; the hash of their source is
+    there where one part has several versions.
     """
     names = [name for name in (*FACTS, "backbone") if name not in _SHOWN]
-    values: dict[tuple[Any, Any], dict[str, set[Any]]] = {}
+    places: dict[tuple[Any, Any], dict[str, set[Any]]] = {}
     for c in found:
-        place = values.setdefault((c.facts.get("dataset"), c.facts.get("model")), {})
+        place = places.setdefault((c.facts.get("dataset"), c.facts.get("model")), {})
         for name in names:
             place.setdefault(name, set()).add(c.facts.get(name))
+    differ = {n for n in names if any(len(place[n]) > 1 for place in places.values())}
+    kept = (differ | {"optimizer", "lr", *_LENGTHS}) - {_spare_length(found)}
     versions: dict[tuple[Any, ...], set[Any]] = {}
     for c in found:
         versions.setdefault(_parts(c), set()).add(c.facts.get("source"))
-    result = []
-    for c in found:
-        place = values[(c.facts.get("dataset"), c.facts.get("model"))]
-        varying = [
-            said(name, c.facts.get(name))
+    return [
+        ", ".join(
+            said(name, c.facts[name])
             for name in names
-            if len(versions[_parts(c)] if name == "source" else place[name]) > 1
+            if (len(versions[_parts(c)]) > 1 if name == "source" else name in kept)
             and c.facts.get(name) is not None
-        ]
-        result.append(", ".join(varying))
-    return result
+        )
+        for c in found
+    ]
+
+
+def _spare_length(found: Sequence[Curve]) -> str | None:
+    """Epochs or steps, whichever has more values, where the other one says how long every training was."""
+    counts = {name: len({c.facts.get(name) for c in found}) for name in _LENGTHS}
+    spare = max(_LENGTHS, key=lambda name: counts[name])
+    (other,) = set(_LENGTHS) - {spare}
+    known = all(c.facts.get(other) is not None for c in found)
+    told = {(without_facts(c.facts, spare), c.facts.get(spare)) for c in found}
+    return spare if known and len(told) == len({facts for facts, _ in told}) else None
 
 
 def _parts(curve: Curve) -> tuple[Any, ...]:
@@ -352,7 +365,7 @@ def _recommender(
 
 def without(sweep: Sweep, *names: str) -> tuple[Any, ...]:
     """All facts but some, to group by."""
-    return curves_without(sweep.facts, *names)
+    return without_facts(sweep.facts, *names)
 
 
 def people(value: float) -> str:

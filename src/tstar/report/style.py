@@ -202,17 +202,23 @@ def finish(
     head(figure, every, titles, width)
 
 
-def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure as ``.svg``, ``.pdf`` or ``.png``; the same figure gives the same bytes."""
+def format_of(path: str | Path) -> str:
+    """The format that a figure's file name asks for: asked before long work, so that it is not lost to a typo."""
     target = Path(path)
     kind = target.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
         raise unknown("format of a figure", kind or target.name, FORMATS)
+    return kind
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure as ``.svg``, ``.pdf`` or ``.png``; the same figure gives the same bytes."""
+    target = Path(path)
     nothing: dict[str, Any] = {
         "svg": {"Date": None},
         "pdf": {"CreationDate": None},
         "png": {"Software": None},
-    }[kind]
+    }[format_of(target)]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with look():

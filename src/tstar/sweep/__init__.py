@@ -82,7 +82,7 @@ def sweep(
         workers: runs at once; by default one per GPU, or one per core.
         address: of a Ray cluster.
         data_root: the folder below which data sets are found; ``TSTAR_DATA`` by default.
-        device: of the local engine: ``"auto"``, ``"cpu"``, ``"cuda"``, …
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, …; an error where there is none.
         gpus_per_run: a share of a GPU for each run, such as 0.25: four runs at once on each.
         checkpoint: minutes between the checkpoints of a run, from which a killed one goes on; none by default.
         update: called with the tally as the sweep goes on. say: called with a line of text now and then.
@@ -93,7 +93,9 @@ def sweep(
     """
     import shutil
 
-    from tstar.errors import unknown
+    from tstar.errors import TstarError, unknown
+    from tstar.numbers import positive, whole
+    from tstar.sweep.engine import ENGINES, LocalEngine
     from tstar.sweep.plan import make_plan
     from tstar.sweep.run import run_sweep
     from tstar.sweep.shared import folder_of
@@ -101,8 +103,17 @@ def sweep(
     from tstar.sweep.study import Study, load_study
 
     _refuse_workers()
-    if engine not in ("local", "ray"):
-        raise unknown("engine", engine, ("local", "ray"))
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    for what, value in (("workers", workers), ("max_runs", max_runs)):
+        if value is not None:
+            whole(what, value, least=1)
+    if checkpoint is not None:
+        positive("checkpoint", checkpoint)
+    if on_run is not None and not callable(on_run):
+        raise TstarError(f"on_run must be a function of a run's row, got {on_run!r}.")
+    # A device that is not there is told before the data are read.
+    chosen: Any = LocalEngine(workers, device, gpus_per_run) if engine == "local" else None
     read = study if isinstance(study, Study) else load_study(study)
     name = (read.name, read.hash)
     if part is not None:
@@ -111,15 +122,10 @@ def sweep(
         folder = folder_of(opened.path)
         try:
             plan = make_plan(read, opened, data_root=data_root, say=say, folder=str(folder))
-            chosen: Any
             if engine == "ray":
                 from tstar.sweep.ray_engine import RayEngine
 
-                chosen = RayEngine(workers, address, gpus=gpus_per_run)
-            else:
-                from tstar.sweep.engine import LocalEngine
-
-                chosen = LocalEngine(workers, device, gpus_per_run)
+                chosen = RayEngine(workers, address, device, gpus=gpus_per_run)
             return run_sweep(
                 plan,
                 opened,

@@ -25,6 +25,7 @@ from tstar.data.limits import LOADERS
 from tstar.errors import TstarError
 from tstar.sweep.execute import Job, Outcome
 
+ENGINES = ("local", "ray")
 UNGUARDED = 78  # a worker's exit code where the script starts a sweep while it is imported
 
 
@@ -57,14 +58,15 @@ class LocalEngine:
     def __init__(
         self, workers: int | None = None, device: str = "auto", gpus_per_run: float | None = None
     ) -> None:
+        share = 1.0 if gpus_per_run is None else gpus_per_run
+        if not 0 < share <= 1:
+            raise TstarError(f"0 < gpus_per_run <= 1 must hold on one machine, but got {share!r}.")
         gpus = _gpus() if device.startswith(("auto", "cuda")) else 0
-        if not gpus and (device.startswith("cuda") or gpus_per_run):
+        if not gpus and (device.startswith("cuda") or gpus_per_run is not None):
             raise TstarError(
                 f"No GPU was found for device={device!r}; use cpu, or leave the option out."
             )
-        share = gpus_per_run or 1.0
-        if not 0 < share <= 1:
-            raise TstarError(f"0 < gpus_per_run <= 1 must hold on one machine, but got {share!r}.")
+        _check_device(device, gpus)
         own = "" if device in ("auto", "cuda") else device
         self.slots = workers or (int(1 / share) * (1 if own else gpus) if gpus else _cores())
         kind = "cpu" if device == "auto" else device
@@ -190,6 +192,17 @@ def _serve(
         except (EOFError, OSError):
             return
         link.send(work(job))
+
+
+def _check_device(name: str, gpus: int) -> None:
+    """Raise at once what every run would fail with."""
+    if name == "auto":
+        return
+    from tstar.training.parts import pick_device
+
+    index = pick_device(name).index
+    if name.startswith("cuda") and index is not None and index >= gpus:
+        raise TstarError(f"There is no device {name!r}: the GPUs are cuda:0 to cuda:{gpus - 1}.")
 
 
 def _cores() -> int:

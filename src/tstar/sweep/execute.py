@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tstar import own
 from tstar.errors import TstarError, require
 from tstar.sweep.columns import SCORES, own_scores
 from tstar.sweep.provenance import versions
@@ -73,8 +74,16 @@ def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
             )
         return _execute(job, spec, inputs_for(spec, data, job.data_root))
     except Exception as error:
-        text = str(error) if isinstance(error, TstarError) else traceback.format_exc()
+        text = str(error) if isinstance(error, TstarError) else _explained(job, error)
         return Outcome(job.spec.key, "failed", {"error": text, "versions": versions(job.device)})
+
+
+def _explained(job: Job, error: Exception) -> str:
+    """The traceback; its last line names the network where that is yours and raised it (other parts do so themselves)."""
+    model = job.spec.resolved(job.places).model
+    if own.is_reference(model) and own.raised_in(model, error):
+        return f"{traceback.format_exc()}{own.failed(model, 'failed', error)}"
+    return traceback.format_exc()
 
 
 def source_of(job: Job) -> str | None:
@@ -250,7 +259,7 @@ def load_data(key: DataKey, root: str | None, folder: str | None = None) -> Data
 
     Where ``folder`` has the set, its arrays are mapped from there and shared with other workers.
     """
-    from tstar import data, own
+    from tstar import data
     from tstar.sweep import shared
 
     if key.classes is None and key.train_samples is None and not key.label_noise:

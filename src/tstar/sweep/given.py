@@ -31,6 +31,11 @@ def read_given(
             )
         yield study
         return
+    for what, value in (("models", models), ("data", data), ("methods", methods)):
+        if not isinstance(value, Mapping):
+            raise TstarError(
+                f"{what} must be a mapping from names to parts, got {type(value).__name__}."
+            )
     given: dict[str, dict[str, str]] = {
         "model": {name: own.reference_to(f, f"models[{name!r}]") for name, f in models.items()},
         "method": {name: own.reference_to(f, f"methods[{name!r}]") for name, f in methods.items()},
@@ -67,7 +72,7 @@ def _dataset(name: str, value: Any, folder: Path) -> str:
 
 
 def _named(study: Mapping[str, Any], given: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """The tables with functions replaced by their names."""
+    """The tables with functions replaced by their names, arrays and ranges by lists."""
 
     def name_of(field: str, value: Any) -> Any:
         if field not in OWN or not callable(value):
@@ -83,9 +88,9 @@ def _named(study: Mapping[str, Any], given: dict[str, dict[str, str]]) -> dict[s
             return content
         return {
             field: [name_of(field, v) for v in value]
-            if isinstance(value, list | tuple)
+            if isinstance(value, list)
             else name_of(field, value)
-            for field, value in content.items()
+            for field, value in ((field, _plain(value)) for field, value in content.items())
         }
 
     changed = dict(study)
@@ -93,3 +98,10 @@ def _named(study: Mapping[str, Any], given: dict[str, dict[str, str]]) -> dict[s
     grid = study.get("grid", [])
     changed["grid"] = [table(one) for one in grid] if isinstance(grid, list) else table(grid)
     return changed
+
+
+def _plain(value: Any) -> Any:
+    """A value as TOML would have it: NumPy's and torch's numbers are Python's, what has several is a list."""
+    if isinstance(value, list | tuple | range):
+        return [_plain(one) for one in value]
+    return value.tolist() if hasattr(value, "tolist") else value

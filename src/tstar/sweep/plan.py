@@ -16,13 +16,17 @@ from tstar.sweep.execute import (
     build_model,
     execute,
     get_method,
+    inputs_for,
     load_data,
+    make_example,
 )
 from tstar.sweep.spec import OWN, Places, Spec
 from tstar.sweep.store import Store
 from tstar.sweep.study import Study
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from tstar.data import DataSet
 
 
@@ -95,7 +99,9 @@ def make_plan(
         networks = {(s.model, s.num_features, s.trunk_features, s.depth): s for s in mine}
         for asked in networks.values():
             scratch = replace(asked.resolved(study.places), weights=None, scenario="scratch")
-            build_model(scratch, data, data_root)
+            _check_inputs(
+                build_model(scratch, data, data_root), inputs_for(scratch, data, data_root), asked
+            )
         _rehearse([s for s in mine if s.source is not None], data, data_root, study.places)
         for spec in mine:
             need = needs[spec.method, spec.options]
@@ -151,6 +157,23 @@ def _share(key: DataKey, root: str | None, folder: str) -> None:
         load_data.cache_clear()  # from here on this process maps it as well
 
 
+def _check_inputs(model: nn.Module, data: DataSet, spec: Spec) -> None:
+    """Raise if the network does not take samples of this shape."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            model.eval()(make_example(data))
+    except TstarError:
+        raise
+    except Exception as error:
+        shape = "×".join(map(str, data.x_train.shape[1:]))
+        raise TstarError(
+            f"The network {spec.model!r} must take the samples of {spec.dataset!r} ({data.domain}, of shape "
+            f"{shape}), but raised {type(error).__name__}: {error}; choose a network for such data."
+        ) from error
+
+
 def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
     """One step with each combination of parts of your own, so that a broken one is told before any run."""
     kinds = {tuple(_part(spec, name) for name in OWN): spec for spec in reversed(specs)}
@@ -167,7 +190,10 @@ def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places
         trial = replace(spec, config=config, data_checksum=None)
         outcome = execute(Job(trial, root, spec.csg or 1.0, places=places), small)
         if outcome.status == "failed":
-            raise TstarError(f"A trial step of the run {spec} failed: {outcome.values['error']}")
+            why = outcome.values["error"].strip()
+            if why.startswith("Traceback"):
+                why = why.splitlines()[-1]
+            raise TstarError(f"A trial step of the run {spec} failed: {why}")
 
 
 def _part(spec: Spec, name: str) -> object:

@@ -6,6 +6,7 @@ one process that owns the store. A cluster that cannot be reached, or no longer,
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -29,7 +30,8 @@ class RayEngine:
     Args:
         workers: runs at once; as many as the cluster has CPUs (GPUs) by default.
         address: of a running cluster; without it Ray starts here.
-        gpus: GPUs per run, such as 0.25; 0 trains on the CPU. By default 1 where the cluster has any.
+        device: ``"cpu"``, ``"cuda"``, which a cluster without GPUs refuses, or ``"auto"``: GPUs where it has any.
+        gpus: GPUs per run, such as 0.25; 0 trains on the CPU. By default 1 where runs are on GPUs.
         retries: how often Ray itself repeats a run whose worker died.
     """
 
@@ -37,11 +39,17 @@ class RayEngine:
         self,
         workers: int | None = None,
         address: str | None = None,
+        device: str = "auto",
         *,
         gpus: float | None = None,
         retries: int = 3,
     ) -> None:
+        _check_request(device, gpus)
         self._ray: Any = require("ray", "ray")
+        self._task: Any = None
+        self._data: dict[DataKey, Any] = {}
+        self._jobs: dict[Any, str] = {}
+        self._answered, self._alive = time.monotonic(), True
         self._owner = not self._ray.is_initialized()
         if self._owner:
             self._start(workers, address)
@@ -52,19 +60,19 @@ class RayEngine:
                 "ray.shutdown() first, or leave the address out."
             )
         resources = self._ray.cluster_resources()
-        share = gpus if gpus is not None else float(resources.get("GPU", 0) > 0)
-        if share and not resources.get("GPU", 0):
+        there = resources.get("GPU", 0)
+        share = gpus if gpus is not None else float({"cpu": 0, "cuda": 1}.get(device, there > 0))
+        if share and not there:
+            self.close()
             raise TstarError(
-                f"The Ray cluster has no GPU, but each run was given {share:g}; leave the option out."
+                f"The Ray cluster has no GPU, but each run was to have {share:g} of one; use device cpu or auto, "
+                "without gpus_per_run."
             )
         per_run = {"num_gpus": share} if share else {"num_cpus": 1}
-        room = resources.get("GPU", 0) / share if share else resources.get("CPU", 1)
+        room = there / share if share else resources.get("CPU", 1)
         self.slots = workers or max(1, int(room))
         self._device = "cuda" if share else "cpu"
-        self._task: Any = self._ray.remote(max_retries=retries, **per_run)(_remote)
-        self._data: dict[DataKey, Any] = {}
-        self._jobs: dict[Any, str] = {}
-        self._answered, self._alive = time.monotonic(), True
+        self._task = self._ray.remote(max_retries=retries, **per_run)(_remote)
 
     def _start(self, workers: int | None, address: str | None) -> None:
         if address is not None and not _reachable(address):
@@ -159,6 +167,21 @@ class RayEngine:
             _in_time(stop, _LOOK * 2)
         except Exception:
             return
+
+
+def _check_request(device: str, gpus: float | None) -> None:
+    if device not in ("auto", "cpu", "cuda"):
+        raise TstarError(
+            f"On Ray, which shares out the GPUs, device must be auto, cpu or cuda, got {device!r}."
+        )
+    if gpus is not None and not (0 <= gpus <= 1 or (gpus < math.inf and gpus == int(gpus) > 0)):
+        raise TstarError(
+            f"gpus_per_run must be a share of a GPU or a whole number of them, got {gpus!r}."
+        )
+    if gpus is not None and (device, gpus > 0) in (("cpu", True), ("cuda", False)):
+        raise TstarError(
+            f"device={device!r} and gpus_per_run={gpus:g} contradict each other; leave one out."
+        )
 
 
 def _reachable(address: str) -> bool:

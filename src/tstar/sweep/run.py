@@ -123,6 +123,7 @@ def run_sweep(
                 if waiting:  # all that is left is in other hands: look again soon
                     time.sleep(_POLL)
                 continue
+            told: list[str] = []
             for outcome in engine.collect(_POLL):
                 spec = submitted.pop(outcome.key)
                 stored = _finish(store, outcome)
@@ -136,8 +137,11 @@ def run_sweep(
                     setattr(tally, outcome.status, getattr(tally, outcome.status) + 1)
                     if outcome.status == "failed":
                         failed_here.add(outcome.key)
-                    if on_run is not None:
-                        _tell(on_run, store, outcome.key)
+                    told.append(outcome.key)
+            # After all of them are stored: a callback that raises ends the sweep.
+            if on_run is not None:
+                for key in told:
+                    _tell(on_run, store, key)
             if time.monotonic() - beaten > min(10.0, store.lease / 4):
                 store.beat()
                 beaten = time.monotonic()

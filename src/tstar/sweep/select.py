@@ -81,7 +81,9 @@ def _compiled(text: str) -> Callable[[Row], Any]:
         tree = ast.parse(text.strip(), mode="eval").body
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id not in COLUMNS:
-                raise unknown("column", node.id, COLUMNS)
+                raise TstarError(
+                    f"{unknown('column', node.id, COLUMNS)} Text stands in quotes: 'model == \"vgg9\"'."
+                )
             if not isinstance(node, _ALLOWED):
                 raise ValueError(f"{type(node).__name__} is not part of it")
         _kind(tree)

@@ -22,8 +22,8 @@ from tstar.training.average import Average
 from tstar.training.checkpoint import Checkpoint
 from tstar.training.config import Config
 from tstar.training.layout import channels_last
-from tstar.training.optim import lr_factor, make_optimizer
-from tstar.training.parts import Parts, Samples, make_parts
+from tstar.training.optim import make_optimizer, schedule
+from tstar.training.parts import Parts, Samples, describe, make_parts
 from tstar.training.scores import Scores, evaluate, predict
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _train(
     device = data.y.device
     forward: nn.Module = torch.compile(model) if config.compile else model  # type: ignore[assignment]
     trained = nn.ModuleList([model, extra])
-    optimizer = make_optimizer(trained, config)
+    optimizer, scheduled = make_optimizer(trained, config), schedule(config)
     average = Average(model, config.ema) if config.ema else None
     metric = None if config.metric is None else _own_metric(config.metric)
 
@@ -114,7 +114,9 @@ def _train(
     def measure(x: Samples, y: Tensor) -> tuple[Scores, dict[str, float]]:
         with nullcontext() if average is None else average.applied():
             logits = predict(forward, x, prepare=data.ready, amp=config.amp)
-        return evaluate(logits, y), {} if metric is None else {"metric": metric(logits, y)}
+        # Of a diverged model nothing is asked.
+        asked = metric is not None and bool(logits.isfinite().all())
+        return evaluate(logits, y), {"metric": metric(logits, y)} if metric and asked else {}
 
     shuffling = torch.Generator().manual_seed(seed)
     distorting = torch.Generator().manual_seed(seed + 1)
@@ -171,13 +173,13 @@ def _train(
                 mixed = _mixup(inputs, config.mixup, seed, step) if config.mixup else None
                 if mixed is not None:
                     inputs = mixed[0]
-                lr = config.lr * factor * lr_factor(step, steps, config)
+                lr = config.lr * factor * scheduled(step, steps)
                 for group in optimizer.param_groups:
                     group["lr"] = lr
                 if recipe.on_batch is not None:
                     recipe.on_batch(model, inputs, targets, lr)
                 with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.amp):
-                    logits = forward(inputs)
+                    logits = _checked(forward(inputs), len(rows))
                     loss = recipe.loss(logits, targets, inputs)
                     if mixed is not None:
                         _, share, partner = mixed
@@ -259,6 +261,15 @@ def _train(
         extra=recorded,
         **scores,
     )
+
+
+def _checked(logits: Any, samples: int) -> Tensor:
+    """What a model returned, which must be logits."""
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != samples:
+        raise TstarError(
+            f"The model must return one tensor of logits, {samples}×K for a batch of {samples}, got {describe(logits)}."
+        )
+    return logits
 
 
 def _mixup(inputs: Tensor, alpha: float, seed: int, step: int) -> tuple[Tensor, float, Tensor]:

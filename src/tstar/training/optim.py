@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -41,16 +42,26 @@ def make_optimizer(module: nn.Module, config: Config) -> torch.optim.Optimizer:
     return made
 
 
+def schedule(config: Config) -> Callable[[int, int], float]:
+    """What gives the factor on the learning rate; one of your own is imported once for the whole run."""
+    if not own.is_reference(config.schedule):
+        return lambda step, steps: lr_factor(step, steps, config)
+    function = own.load(config.schedule)
+
+    def factor(step: int, steps: int) -> float:
+        value = own.call(config.schedule, function, step, steps)
+        return number(f"What {config.schedule} returns", value)
+
+    return factor
+
+
 def lr_factor(step: int, steps: int, config: Config) -> float:
-    """The schedule as a factor on the learning rate at ``step`` (from 0) of ``steps``.
+    """The schedule, one of tstar's, as a factor on the learning rate at ``step`` (from 0) of ``steps``.
 
     cosine: ½(1 + cos πt), linear: 1 − t, constant: 1, with t the share of the steps after the
     warm-up that are done; during the warm-up the factor rises linearly to 1. one-cycle: along a cosine from
     1/25 to 1 in three tenths of the steps and to 1/250,000 in the rest (torch's ``OneCycleLR``, momentum constant).
     """
-    if own.is_reference(config.schedule):
-        factor = own.call(config.schedule, own.load(config.schedule), step, steps)
-        return number(f"What {config.schedule} returns", factor)
     if config.schedule == "one-cycle":
         return _one_cycle(step, steps)
     warm = round(config.warmup * steps)

@@ -13,7 +13,7 @@ from tstar import own
 from tstar.data import split
 from tstar.data.augment import default, standardizer
 from tstar.data.images import streamed
-from tstar.errors import TstarError, shown
+from tstar.errors import TstarError
 from tstar.training.config import Config
 
 if TYPE_CHECKING:
@@ -129,13 +129,19 @@ def _own_augmentation(reference: str) -> Callable[[Tensor, torch.Generator], Ten
     def augment(batch: Tensor, generator: torch.Generator) -> Tensor:
         changed = own.call(reference, function, batch, generator)
         if not isinstance(changed, Tensor) or len(changed) != len(batch):
-            got = f"shape {tuple(changed.shape)}" if isinstance(changed, Tensor) else shown(changed)
             raise TstarError(
-                f"{reference} must return a tensor of {len(batch)} samples, got {got}."
+                f"{reference} must return a tensor of {len(batch)} samples, got {describe(changed)}."
             )
         return changed
 
     return augment
+
+
+def describe(value: object) -> str:
+    """What a part returned, for an error message."""
+    if isinstance(value, Tensor):
+        return f"one of shape {tuple(value.shape)}"
+    return f"{type(value).__name__} {' '.join(repr(value).split())[:80]}"
 
 
 def pick_device(name: str) -> torch.device:

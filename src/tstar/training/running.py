@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from tstar.errors import TstarError
 from tstar.methods.interface import Facts, Method
 from tstar.methods.searching import runs_of, search
+from tstar.methods.yours import check_recipe
 from tstar.surgery.finding import resolve_head, tempered_heads
 from tstar.training.checkpoint import Checkpoint
 from tstar.training.config import Config
@@ -95,6 +96,7 @@ def run(
                 scenario=scenario,
             )
             recipe = method.prepare(model, facts)
+            check_recipe(recipe, method.name)
             made = [
                 (float(h.temperature), h.norm is not None)
                 for h in tempered_heads(recipe.model).values()

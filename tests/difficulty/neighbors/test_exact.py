@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from tstar.difficulty.neighbors import nearest
-from tstar.difficulty.neighbors.exact import Exact, halving_sum, int8_is_exact, int8_is_faster, rank
+from tstar.difficulty.neighbors.exact import Exact, halving_sum, int8_is_exact, int8_is_faster
+from tstar.difficulty.neighbors.pairs import Pairs
 
 
 def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers):
@@ -21,7 +22,7 @@ def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(helpers
         )
 
 
-@pytest.mark.parametrize("width", [600, 2100])
+@pytest.mark.parametrize("width", [3, 600, 2100, 9000])
 @pytest.mark.parametrize(
     ("dtype", "int8"),
     [(np.uint8, False), (np.uint8, True), (np.float32, False), (np.float64, False)],
@@ -30,9 +31,12 @@ def test_distances_are_those_by_hand(dtype, int8, width):
     if int8 and not int8_is_exact():
         pytest.skip("int8 products overflow here: no VNNI")
     data = np.random.default_rng(0).integers(0, 256, (70, width)).astype(dtype)
-    squares = Exact(data, int8=int8).from_query(3)(np.arange(70))
+    queries = np.array([3, 60, 8])
+    pairs = Pairs(np.repeat([0, 2], 70), np.tile(np.arange(70), 2))  # the second has none
+    wide = data.astype(np.int64)
     np.testing.assert_array_equal(
-        squares, ((data.astype(np.int64) - data[3].astype(np.int64)) ** 2).sum(axis=1)
+        Exact(data, int8=int8).distances(queries, pairs),
+        np.concatenate([((wide - wide[q]) ** 2).sum(axis=1) for q in (3, 8)]),
     )
 
 
@@ -40,11 +44,6 @@ def test_a_sum_by_halves_is_the_sum():
     for width in (1, 2, 5, 64, 100):
         values = np.random.default_rng(width).normal(size=(3, width))
         np.testing.assert_allclose(halving_sum(values.copy()), values.sum(axis=1), rtol=1e-12)
-
-
-def test_ties_are_broken_by_position():
-    rows = np.array([9, 4, 7, 1])
-    assert rank(np.array([2.0, 1.0, 1.0, 2.0]), rows, 3).tolist() == [4, 7, 1]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def val(records, **wanted):
 
 def test_heatmaps_are_medians_and_frames_are_the_two_best_by_validation(records):
     data = heatmaps_data(records, "batch")
-    assert [panel.title for panel in data.panels] == sorted(f"{t[0]} · resnet10" for t in TASKS)
+    trained = "resnet10 · sgd, lr 0.1, 40 steps"
+    assert [panel.title for panel in data.panels] == sorted(f"{t[0]} · {trained}" for t in TASKS)
     for panel in data.panels:
         dataset = panel.title.partition(" ")[0]
         for m, M in enumerate(panel.num_features):

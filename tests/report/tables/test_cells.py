@@ -1,6 +1,14 @@
 """Marks of a table."""
 
-from tstar.report.tables.cells import Block, Cell, Table, filled, ranked, spread_cell
+from tstar.report.tables.cells import (
+    Block,
+    Cell,
+    Table,
+    filled,
+    number_cell,
+    ranked,
+    spread_cell,
+)
 
 
 def test_marks_are_best_and_second_as_printed_with_ties():
@@ -15,6 +23,10 @@ def test_a_spread_is_never_a_flat_zero():
     assert spread_cell([80.0, 80.001]).text == "< 0.01"
     assert spread_cell([80.0, 80.001]).value > 0
     assert spread_cell([80.0]).text == "–"
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    assert [number_cell(x).text for x in (-0.004, 0.004, -0.006)] == ["0.00", "0.00", "-0.01"]
 
 
 def test_columns_that_no_row_fills_go():

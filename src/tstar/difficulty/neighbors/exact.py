@@ -7,17 +7,18 @@ product, and every route of the search ends here. So all of them find the same n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tstar.difficulty.neighbors.pairs import Pairs
 
 CHUNK = 256  # 256 · 255² < 2²⁴: a float32 sum of that many 8-bit products is exact in any order
 MIDDLE = 128  # 8-bit rows are measured as x − 128, which is int8 ...
 _SHIFTED = 1024  # ... so that 1024 · 128² = 2²⁴ products can be summed
 _FLOATS = 256  # rows of floats measured at a time
-_ROWS = 64  # gathered at a time: they stay in the cache, and BLAS starts no threads for so few
+_BYTES = 1 << 18  # of 8-bit rows gathered at a time: they stay in the cache
 _EVEN = 32  # int8 products are of so many rows or a multiple: few shapes to prepare for
 
 
@@ -36,52 +37,54 @@ class Exact:
         self.data, self.int8 = data, int8
         self.whole = data.dtype == np.uint8
         if self.whole:
-            self._chunks = -(-data.shape[1] // _SHIFTED)
-            self._bytes = np.zeros((_ROWS, data.shape[1]), np.uint8)
-            self._floats = np.zeros((_ROWS, self._chunks * _SHIFTED), np.float32)
+            width = data.shape[1]
+            self._rows = max(1, _BYTES // (width * _EVEN)) * _EVEN
+            self._bytes = np.zeros((self._rows, width), np.uint8)
+            self._chunks = -(-width // _SHIFTED)
+            self._depth = min(_SHIFTED, width)
+            if not int8 or squares is None:
+                self._floats = np.zeros((self._rows, self._chunks * self._depth), np.float32)
             self.squares = self._lengths() if squares is None else squares
 
     def copy(self) -> Exact:
         """Another one with its own working memory, for another thread."""
         return Exact(self.data, self.squares if self.whole else None, self.int8)
 
-    def from_query(self, query: int) -> Callable[[NDArray[np.int64]], NDArray[np.generic]]:
-        """The function rows ↦ ‖x_r − x_query‖²: int64 for 8-bit data, float64 otherwise."""
+    def distances(self, queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.generic]:
+        """‖x_row − x_query‖² of each pair: int64 for 8-bit data, float64 otherwise."""
         if not self.whole:
-            return partial(self._floating, query)
-        q = self._load(np.array([query])).copy()
-        dots = (
-            partial(self._int8_dots, q)
-            if self.int8
-            else partial(self._dots, self._wide(q)[0].copy())
-        )
-        return partial(self._integers, query, dots)
+            return self._floating(queries, pairs)
+        products = np.empty(len(pairs.rows), np.int64)
+        (self._int8_products if self.int8 else self._products)(queries, pairs, products)
+        # ‖x‖² + ‖q‖² − 2x·q, every sum a whole number that its type holds
+        products *= -2
+        products += self.squares[pairs.rows]
+        products += self.squares[queries][pairs.who]
+        return products
 
-    def _integers(
-        self,
-        query: int,
-        dots: Callable[[NDArray[np.int8]], NDArray[np.generic]],
-        rows: NDArray[np.int64],
-    ) -> NDArray[np.generic]:
-        """‖x‖² + ‖q‖² − 2x·q, every sum a whole number that its type holds."""
-        products = np.empty(len(rows), np.int64)
-        for start in range(0, len(rows), _ROWS):
-            some = rows[start : start + _ROWS]
-            products[start : start + _ROWS] = dots(self._load(some))
-        squares: NDArray[np.int64] = self.squares[rows] + self.squares[query] - 2 * products
-        return squares
+    def _products(self, queries: NDArray[np.int64], pairs: Pairs, out: NDArray[np.int64]) -> None:
+        """(x − 128)·(q − 128) of each pair, by float32 products."""
+        for i, start, stop in pairs.parts(self._rows):
+            q = self._wide(self._load(queries[i : i + 1]))[0].copy()
+            x = self._wide(self._load(pairs.rows[start:stop]))
+            chunks = np.matmul(x.transpose(1, 0, 2), q[:, :, None])[:, :, 0]
+            out[start:stop] = chunks.sum(axis=0, dtype=np.int64)
 
-    def _dots(self, q: NDArray[np.float32], x: NDArray[np.int8]) -> NDArray[np.generic]:
-        chunks = np.matmul(self._wide(x).transpose(1, 0, 2), q[:, :, None])[:, :, 0]
-        total: NDArray[np.generic] = chunks.sum(axis=0, dtype=np.int64)
-        return total
-
-    def _int8_dots(self, q: NDArray[np.int8], x: NDArray[np.int8]) -> NDArray[np.generic]:
+    def _int8_products(
+        self, queries: NDArray[np.int64], pairs: Pairs, out: NDArray[np.int64]
+    ) -> None:
+        """The same by int8 products."""
         import torch
 
-        filled = self._bytes[: -(-len(x) // _EVEN) * _EVEN].view(np.int8)
-        dots = torch._int_mm(torch.from_numpy(q), torch.from_numpy(filled).T)
-        return dots[0, : len(x)].numpy()
+        left = torch.from_numpy((self.data[queries] ^ np.uint8(MIDDLE)).view(np.int8))
+        right = torch.from_numpy(self._bytes.view(np.int8)).T
+        views = [right[:, : n * _EVEN] for n in range(self._rows // _EVEN + 1)]
+        rows = pairs.rows
+        for i, start, stop in pairs.parts(self._rows):
+            self._load(rows[start:stop])
+            n = stop - start
+            dots = torch._int_mm(left[i : i + 1], views[-(-n // _EVEN)])
+            out[start:stop] = dots.numpy()[0, :n]
 
     def _load(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
         """x − 128 of some rows, in working memory."""
@@ -91,25 +94,26 @@ class Exact:
         return here.view(np.int8)
 
     def _wide(self, x: NDArray[np.int8]) -> NDArray[np.float32]:
-        """Rows as float32, (n, chunks, _SHIFTED), filled up with zeros."""
+        """Rows as float32, (n, chunks, depth), filled up with zeros."""
         self._floats[: len(x), : x.shape[1]] = x
-        return self._floats[: len(x)].reshape(len(x), self._chunks, _SHIFTED)
+        return self._floats[: len(x)].reshape(len(x), self._chunks, self._depth)
 
     def _lengths(self) -> NDArray[np.int64]:
         squares = np.empty(len(self.data), np.int64)
-        for start in range(0, len(self.data), _ROWS):
-            x = self._wide(self._load(np.arange(start, min(start + _ROWS, len(self.data)))))
+        for start in range(0, len(self.data), self._rows):
+            stop = min(start + self._rows, len(self.data))
+            x = self._wide(self._load(np.arange(start, stop)))
             chunks = np.matmul(x[:, :, None, :], x[:, :, :, None])[:, :, 0, 0]
-            squares[start : start + _ROWS] = chunks.sum(axis=1, dtype=np.int64)
+            squares[start:stop] = chunks.sum(axis=1, dtype=np.int64)
         return squares
 
-    def _floating(self, query: int, rows: NDArray[np.int64]) -> NDArray[np.generic]:
-        q, squares = self.data[query].astype(np.float64), np.empty(len(rows))
-        for start in range(0, len(rows), _FLOATS):
-            difference = self.data[rows[start : start + _FLOATS]].astype(np.float64)
-            difference -= q
+    def _floating(self, queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float64]:
+        squares = np.empty(len(pairs.rows))
+        for i, start, stop in pairs.parts(_FLOATS):
+            difference = self.data[pairs.rows[start:stop]].astype(np.float64)
+            difference -= self.data[queries[i]].astype(np.float64)
             difference *= difference
-            squares[start : start + _FLOATS] = halving_sum(difference)
+            squares[start:stop] = halving_sum(difference)
         return squares
 
 
@@ -122,11 +126,6 @@ def halving_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
         width = half
     total: NDArray[np.float64] = values[..., 0].copy()
     return total
-
-
-def rank(squares: NDArray[np.generic], rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The k nearest rows, ties broken by position."""
-    return rows[np.lexsort((rows, squares))[:k]]
 
 
 @cache

@@ -23,6 +23,7 @@ SHORT = 64  # vectors of at most this many dimensions need no shorter sketch
 _WIDTHS = (32, 64, 96, 128, 160, 192)
 _BASIS = 4096  # samples that the principal directions are computed from
 _VISIT = 20.0  # the time to look at one lower bound, in multiply-adds of a float32 product
+_FIND = 2000.0  # that to find one row that the lower bounds leave, among those of its group
 # Two more such times, by float32 products (AVX2, AVX-512) and by int8 ones (VNNI): that of one dimension of
 # one exact distance (25 and 16, but the pilot sees three times too many), and that of one of a whole vector.
 _CHECK = {False: 8.0, True: 5.0}
@@ -67,8 +68,9 @@ def _sketched(
         return None
     every = 2 if len(basis) > _BASIS // 2 else 1
     share = _survivors(frame.place(some[::every]), basis[::every] @ V, widths)
+    read = basis.shape[1]  # by a check: the row, or the thumbnail of a picture
     costs = {
-        p: N * basis.shape[1] * p + queries * N * (p + _VISIT + _CHECK[int8] * D * share[p])
+        p: N * read * p + queries * N * (p + _VISIT + (_FIND + _CHECK[int8] * read) * share[p])
         for p in widths
     }
     best = min(costs, key=costs.__getitem__)

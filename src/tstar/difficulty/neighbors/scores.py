@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tstar.difficulty.neighbors.plan import Plan
 from tstar.difficulty.neighbors.sketch import F32, UNIT, Sketch, sketch, squared_lengths
+from tstar.difficulty.neighbors.thumbnails import Thumbnails
 
 GROUP = 16  # lower bounds are first looked at through the minimum of so many
 _TILE = 1024  # rows of whole vectors converted at a time
@@ -28,11 +29,12 @@ def padded(rows: int) -> int:
 
 def lower_bounds(
     data: NDArray[np.generic], plan: Plan, lengths: NDArray[np.int64] | None = None
-) -> tuple[Score, Threshold]:
-    """The scoring function of a plan, and the threshold that makes pruning with it safe."""
+) -> tuple[Score, Threshold, Thumbnails | None]:
+    """The scoring function of a plan, the threshold that makes pruning with it safe, and thumbnails, if any."""
     if plan.directions is None:
-        return _by_tiles(data, plan)
-    return _by_rows(sketch(data, plan.frame, plan.directions, lengths), plan.frame.scale)
+        return *_by_tiles(data, plan), None
+    made = sketch(data, plan.frame, plan.directions, lengths, plan.int8)
+    return *_by_rows(made, plan.frame.scale), made.thumbnails
 
 
 def _by_rows(made: Sketch, scale: float) -> tuple[Score, Threshold]:

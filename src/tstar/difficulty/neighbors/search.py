@@ -16,14 +16,17 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.difficulty.neighbors.exact import Exact, rank
+from tstar.difficulty.neighbors.exact import Exact
+from tstar.difficulty.neighbors.pairs import Pairs, first, joined
 from tstar.difficulty.neighbors.plan import make_plan
 from tstar.difficulty.neighbors.scores import GROUP, Threshold, lower_bounds, padded
 from tstar.difficulty.neighbors.sketch import F32
+from tstar.difficulty.neighbors.thumbnails import Thumbnails
 
 _MEMORY = 64 << 20  # bytes of lower bounds held at a time ...
 _LEAST = 64  # ... but never fewer queries than this, which would starve the matrix product
-_MARGIN = 34  # rows measured besides the k neighbors and the sample itself, to find the reach
+_MARGIN = 34  # rows looked at besides the k neighbors and the sample itself, to find the reach ...
+_LIKELY = 7  # ... and those measured besides k, where thumbnails say which are likely
 
 
 def nearest(
@@ -51,7 +54,7 @@ def nearest(
     plan = make_plan(data, len(queries), k, route)
     measure = Exact(data, int8=plan.int8)
     lengths = measure.squares if measure.whole else None
-    score, threshold = lower_bounds(data, plan, lengths)
+    score, threshold, small = lower_bounds(data, plan, lengths)
     columns = padded(len(data))
     block = min(block or max(_LEAST, _MEMORY // (4 * columns)), len(queries))
     scores = np.empty((block, columns), np.float32)
@@ -61,7 +64,8 @@ def nearest(
     def refine(part: slice, start: int) -> None:
         mine = slice(start + part.start, start + part.stop)
         if part.start < part.stop:
-            found[mine] = _refine(measure.copy(), queries[mine], k, threshold, scores[part])
+            own = measure.copy(), small and small.copy()
+            found[mine] = _refine(*own, queries[mine], k, threshold, scores[part])
 
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(queries), block):
@@ -74,7 +78,12 @@ def nearest(
 
 
 def _refine(
-    exact: Exact, queries: NDArray[np.int64], k: int, threshold: Threshold, scores: F32
+    exact: Exact,
+    small: Thumbnails | None,
+    queries: NDArray[np.int64],
+    k: int,
+    threshold: Threshold,
+    scores: F32,
 ) -> NDArray[np.int64]:
     """(Q, k): the nearest rows of some queries, from the lower bounds of all rows.
 
@@ -84,21 +93,38 @@ def _refine(
     least = scores.min(axis=1)
     groups = min(k + 1 + _MARGIN, least.shape[1])
     level = np.partition(least, groups - 1, axis=1)[:, groups - 1]
-    rows = _within(scores, least, None, level, queries, len(exact.data))
-    for few in [i for i, mine in enumerate(rows) if len(mine) < k]:  # tiny groups: look at all rows
-        rows[few] = np.delete(np.arange(len(exact.data)), queries[few])
+    within = partial(_within, scores, least, queries=queries, rows=len(exact.data))
+    pairs = within(None, level)
+    few = np.diff(pairs.edges(len(queries))) < k  # tiny groups: look at all rows
+    if few.any():
         level[few] = np.inf
-    measures = [exact.from_query(int(query)) for query in queries]
-    squares = [measure(mine) for measure, mine in zip(measures, rows, strict=True)]
+        pairs = within(None, level)
+    bounds = None if small is None else small.bounds(queries, pairs)
+    measured, waiting = _likely(pairs, bounds, k)
+    squares = exact.distances(queries, measured)
     # A squared distance that the k-th neighbor cannot exceed: that of the k-th of these.
-    reach = np.array([np.partition(some, k - 1)[k - 1] for some in squares])
-    limit = _up(threshold(queries, reach))
-    others = _within(scores, least, level, limit, queries, len(exact.data))
-    found = np.empty((len(queries), k), np.int64)
-    for i, (measure, more) in enumerate(zip(measures, others, strict=True)):
-        both = np.concatenate([rows[i], more])
-        found[i] = rank(np.concatenate([squares[i], measure(more)]), both, k)
-    return found
+    reach = squares[first(measured, squares, k, len(queries))[:, -1]]
+    more = within(level, _up(threshold(queries, reach)))
+    if small is not None and bounds is not None:
+        more, (both,) = joined(
+            pairs, more, (np.where(waiting, bounds, np.inf), small.bounds(queries, more))
+        )
+        more = more.only(both <= reach[more.who])
+    measured, (squares,) = joined(measured, more, (squares, exact.distances(queries, more)))
+    return measured.rows[first(measured, squares, k, len(queries))]
+
+
+def _likely(
+    pairs: Pairs, bounds: NDArray[np.float64] | None, k: int
+) -> tuple[Pairs, NDArray[np.bool_]]:
+    """The pairs to measure first, and a mask of the others: those of the smallest bounds, if there are any."""
+    if bounds is None:
+        return pairs, np.zeros(len(pairs.who), bool)
+    order = np.lexsort((bounds, pairs.who))
+    place = np.arange(len(order)) - np.searchsorted(pairs.who, pairs.who)
+    waiting = np.ones(len(order), bool)
+    waiting[order[place < k + _LIKELY]] = False
+    return pairs.only(~waiting), waiting
 
 
 def _up(limits: NDArray[np.float64]) -> F32:
@@ -112,9 +138,10 @@ def _within(
     least: F32,
     above: F32 | None,
     level: F32,
+    *,
     queries: NDArray[np.int64],
     rows: int,
-) -> list[NDArray[np.int64]]:
+) -> Pairs:
     """For each query the rows with above < score ≤ level, without itself and the filling."""
     query, group = np.nonzero(least <= level[:, None])
     some = scores[query, :, group]
@@ -123,9 +150,7 @@ def _within(
         inside &= some > above[query, None]
     pair, within = np.nonzero(inside)
     who, positions = query[pair], within * least.shape[1] + group[pair]
-    keep = (positions != queries[who]) & (positions < rows)
-    ends = np.searchsorted(who[keep], np.arange(1, len(queries)))
-    return np.split(positions[keep], ends)
+    return Pairs(who, positions).only((positions != queries[who]) & (positions < rows))
 
 
 def _split(size: int, parts: int) -> list[slice]:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.difficulty.neighbors.exact import CHUNK, MIDDLE
+from tstar.difficulty.neighbors.exact import CHUNK, MIDDLE, Exact
+from tstar.difficulty.neighbors.thumbnails import Thumbnails, rest_between
 
 UNIT = 2.0**-24  # float32's unit roundoff
 _DEPTH = 256  # products are summed in pieces of this length, which bounds their rounding
@@ -35,10 +36,11 @@ F32 = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Sketch:
-    """Rows (N, p+1), and how far a row may be from its exact place."""
+    """Rows (N, p+1), how far a row may be from its exact place, and the thumbnails of 8-bit pictures."""
 
     rows: F32
     slack: float
+    thumbnails: Thumbnails | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,21 @@ class Frame:
         """``place``, or Σ(x − c)/2 over 2×2 pixels of a picture: projections on orthonormal directions, exact."""
         if self.picture is None:
             return self.place(data, out)
+        return self.halved(self.sums(data))
+
+    def sums(self, data: NDArray[Any]) -> NDArray[np.uint16]:
+        """Σx over 2×2 pixels of a picture, (n, D/4)."""
+        assert self.picture is not None
         a, side, b = self.picture
         lines = data.reshape(len(data), a, side // 2, 2, side * b)
         pairs = np.add(lines[..., 0, :], lines[..., 1, :], dtype=np.uint16)
         pairs = pairs.reshape(len(data), a, side // 2, side // 2, 2, b)
-        sums = np.add(pairs[..., 0, :], pairs[..., 1, :], dtype=np.uint16)
-        reduced: F32 = sums.reshape(len(data), -1).astype(np.float32)
+        sums: NDArray[np.uint16] = np.add(pairs[..., 0, :], pairs[..., 1, :], dtype=np.uint16)
+        return sums.reshape(len(data), -1)
+
+    def halved(self, sums: NDArray[np.uint16]) -> F32:
+        """Σ(x − c)/2 from Σx."""
+        reduced: F32 = sums.astype(np.float32)
         reduced *= np.float32(0.5)
         reduced -= np.float32(2 * self.center)
         return reduced
@@ -134,7 +145,11 @@ def norm_excess(V: F32) -> float:
 
 
 def sketch(
-    data: NDArray[np.generic], frame: Frame, V: F32, lengths: NDArray[np.int64] | None = None
+    data: NDArray[np.generic],
+    frame: Frame,
+    V: F32,
+    lengths: NDArray[np.int64] | None = None,
+    int8: bool = False,
 ) -> Sketch:
     """(z, r) of every row, reading the data once in tiles. ``lengths`` are ‖x − 128‖² of 8-bit rows."""
     size, p = V.shape
@@ -142,9 +157,17 @@ def sketch(
     tile = np.empty((_TILE, size), np.float32)
     excess = norm_excess(V)
     slack = 0.0
+    small = frame.picture is not None and lengths is not None
+    means = np.empty((len(data) if small else 0, size), np.uint8)
+    rests = np.empty((len(means), 2))
     for start in range(0, len(data), _TILE):
         part = data[start : start + _TILE]
-        here = frame.reduced(part, tile[: len(part)])
+        if small:
+            sums = frame.sums(part)
+            here = frame.halved(sums)
+            means[start : start + _TILE] = sums >> 2
+        else:
+            here = frame.reduced(part, tile[: len(part)])
         z = here[:, :_DEPTH] @ V[:_DEPTH]
         for piece in range(_DEPTH, size, _DEPTH):
             z += here[:, piece : piece + _DEPTH] @ V[piece : piece + _DEPTH]
@@ -152,8 +175,10 @@ def sketch(
             squares, coarse = squared_lengths(here), 2.0**-15  # the relative error of ``squares``
         else:
             squares, coarse = _centered(lengths[start : start + _TILE], here, frame, data), 0.0
+        if small:
+            rests[start : start + _TILE] = rest_between(squares, squared_lengths(here), 2.0**-15)
         slack = max(slack, _place(rows[start : start + _TILE], here, V, z, squares, coarse, excess))
-    return Sketch(rows, slack)
+    return Sketch(rows, slack, Thumbnails(Exact(means, int8=int8), rests) if small else None)
 
 
 def _centered(

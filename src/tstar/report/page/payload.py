@@ -31,7 +31,7 @@ SHOWN = {
 }
 _PERCENT = ("val_accuracy", "test_accuracy", "train_accuracy")
 # Decimals of what was measured; other numbers are shown as people write them.
-_DIGITS = {**dict.fromkeys(_PERCENT, 2), "nll": 3, "ece": 3, "seconds": 1}
+_DIGITS = {**dict.fromkeys(_PERCENT, 2), "csg": 3, "nll": 3, "ece": 3, "seconds": 1}
 _ALWAYS = ("key", "status", "dataset", "model", "temperature", "seed")
 CURVES = ("train_accuracy", "val_accuracy", "test_accuracy", "train_loss", "val_loss")
 MOST_VALUES = 4_000_000  # of all curves together: about 8 MB before compression

@@ -11,7 +11,7 @@ from tstar._version import __version__
 from tstar.errors import TstarError
 from tstar.evidence.regret import number
 from tstar.report.records import Records, people, text
-from tstar.report.tables.cells import Block, Cell, Table, short_cell, text_cell
+from tstar.report.tables.cells import Block, Cell, Table, number_cell, short_cell, text_cell
 from tstar.sweep.columns import json_object
 from tstar.sweep.provenance import commit
 from tstar.text import printable
@@ -90,7 +90,9 @@ def datasets_table(records: Records) -> Table:
             (
                 text_cell(name),
                 text_cell(first("domain")),
-                *(short_cell(number(first(c))) for c in ("num_classes", "csg", "num_train")),
+                short_cell(number(first("num_classes"))),
+                number_cell(number(first("csg")), 3),
+                short_cell(number(first("num_train"))),
                 Cell(f"{len(part):,}", len(part)),
             )
         )

@@ -73,7 +73,8 @@ def number_cell(value: float | None, digits: int = 2, mark: str = "") -> Cell:
     """A number with fixed digits; a dash where there is none."""
     if value is None or math.isnan(value):
         return Cell("–")
-    return Cell(f"{value:.{digits}f}", value, mark)
+    # Plus 0.0: a rounded -0.004 is 0.00, without a sign.
+    return Cell(f"{round(value, digits) + 0.0:.{digits}f}", value, mark)
 
 
 def spread_cell(values: Sequence[float]) -> Cell:

@@ -38,7 +38,12 @@ _TITLES = {
 _SYMBOLS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "accuracy": "acc.", "gain": "Δ acc."},
     **{"alpha_bn": "α, BN", "beta_bn": "β, BN", "accuracy_bn": "acc., BN", "avg": "Avg."},
-    **{"dataset": "data set", "optimization": "fit", "regret": "regret [points]"},
+    **{
+        "dataset": "data set",
+        "optimization": "fit",
+        "regret": "regret [points]",
+        "conditions": "n",
+    },
 }
 
 
@@ -169,7 +174,12 @@ def _fitted(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
     rows = tuple(
         (
             *(text_cell(line[key]) for key in keys),
-            *(number_cell(line[c] * (100 if c == "regret" else 1), digits) for c in values),
+            *(
+                number_cell(
+                    line[c] * (100 if c == "regret" else 1), 0 if c == "conditions" else digits
+                )
+                for c in values
+            ),
         )
         for _, line in frame.iterrows()
     )
@@ -183,10 +193,17 @@ def _fitted(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
         _TITLES[name],
         tuple(_SYMBOLS.get(c, c) for c in (*keys, *values)),
         (Block(rows),),
-        f"Differential evolution on {metric} accuracy, linear in ln T between temperatures.{bias}",
+        f"Differential evolution on {metric} accuracy, linear in ln T between temperatures.{bias}"
+        + (_MATCHED.format(frame.attrs["averaged"]) if name == "environments" else ""),
         labels=len(keys),
         notes=tuple(f"Not possible: {text}" for text in frame.attrs.get("notes", ())),
     )
+
+
+_MATCHED = (
+    " Where a data set was run without BN and with it, both sides are fitted to the n conditions and the seeds that they "
+    "share, and Avg. and S.D. are over these alone ({} here)."
+)
 
 
 def _about(cell: Cell, guessed: bool) -> Cell:
