@@ -116,16 +116,15 @@ def train_one(cell: Cell) -> float:
     config = Config(
         steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, padding=1, flip=False, rotation=0.0
     )
-    accuracy = run(
+    result = run(
         get("fixed", temperature=cell.temperature, norm=cell.norm),
         lambda: _network(cell.num_features, cell.seed),
         data,
         config,
         num_classes=data.num_classes,
         seed=cell.seed,
-    ).result.test_accuracy
-    # A run that diverges guesses: that is its accuracy.
-    return 100 / data.num_classes if accuracy is None else 100 * accuracy
+    ).result
+    return 100 * (result.accuracies(data.num_classes)[1] or 0.0)
 
 
 def run(

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from tstar.data import DataSet, load, split
 from tstar.errors import TstarError
 from tstar.methods.interface import Recipe
-from tstar.training import Config, train
+from tstar.training import Config, Result, train
 from tstar.training.loop import length
 from tstar.training.optim import lr_factor
 
@@ -318,3 +318,9 @@ def test_very_long_trainings_are_measured_now_and_then(digits, monkeypatch) -> N
     for name, values in full.curves.items():  # the same training, looked at less often
         assert thin.curves[name] == [values[i - 1] for i in (3, 6, 7)]
     assert thin.test_accuracy == full.test_accuracy
+
+
+def test_a_diverged_run_counts_as_chance():
+    assert Result("diverged").accuracies(8) == (0.125, 0.125)
+    assert Result("done", val_accuracy=0.5, test_accuracy=0.25).accuracies(8) == (0.5, 0.25)
+    assert Result("done", test_accuracy=0.25).accuracies(8) == (None, 0.25)

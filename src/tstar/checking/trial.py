@@ -28,7 +28,7 @@ from tstar.formula.equation import explain
 from tstar.formula.training import Keywords, Training
 from tstar.methods import get
 from tstar.numbers import positive, whole
-from tstar.surgery.finding import Head, resolve_head
+from tstar.surgery.finding import resolve_head
 from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
 from tstar.training.config import OPTIMIZERS
@@ -125,14 +125,19 @@ def check(
         head=found,
         example_input=example,
     )
-    formula = explain(
-        found.num_features, task.num_classes, csg, optimizer=told, samples=len(task.y_train)
-    ).temperature
+
+    def formula_for(training: Training) -> float:
+        M, K, samples = found.num_features, task.num_classes, len(task.y_train)
+        return explain(M, K, csg, optimizer=training, samples=samples).temperature
+
+    formula = formula_for(told)
     grid = _around(formula) if given is None else given
-    recipes = [(None, 1.0), *((T, 1.0) for T in grid), *_favored(told, found, csg)]
+    recipes = [(None, 1.0), *((T, 1.0) for T in grid)]
+    rate = similar.rate_of(told)  # what the evidence favors for this optimizer
+    if rate != 1 and told.lr is not None:
+        recipes.append((formula_for(replace(told, lr=rate * told.lr)), rate))
     total = seeds * len(recipes)
 
-    chance = 1 / task.num_classes  # a run that diverges guesses
     results: dict[Recipe, list[Result]] = {recipe: [] for recipe in recipes}
     for seed in range(seeds):
         parts = make_parts(task, config, seed)  # type: ignore[arg-type]
@@ -150,12 +155,13 @@ def check(
             )
             found_here.append(trained.result)
     progress(total, total, "")
-    curves = (_curve("none", [None], results, chance), _curve("batch", grid, results, chance))
+    scores = {recipe: _accuracies(runs, task.num_classes) for recipe, runs in results.items()}
+    curves = (_curve("none", [None], scores), _curve("batch", grid, scores))
     nearest = min(grid, key=lambda T: abs(math.log(T / formula)))
     judged = judge(Condition({}, curves, {}), nearest)
     assert judged is not None
     return Check(
-        rows=tuple(_row(recipe, runs, chance) for recipe, runs in results.items()),
+        rows=tuple(_row(recipe, runs, *scores[recipe]) for recipe, runs in results.items()),
         judged=judged,
         temperature=formula,
         advice=advice,
@@ -167,34 +173,20 @@ def check(
     )
 
 
-def _favored(training: Training, head: Head, csg: float | None) -> list[Recipe]:
-    """The recipe that the evidence favors for this optimizer, where it has another rate."""
-    rate = similar.rate_of(training)
-    if rate == 1 or training.lr is None:
-        return []
-    faster = replace(training, lr=rate * training.lr)
-    T = explain(head.num_features, head.num_classes, csg, optimizer=faster).temperature
-    return [(T, rate)]
-
-
 def _curve(
-    norm: str,
-    grid: Sequence[float | None],
-    results: Mapping[Recipe, Sequence[Result]],
-    chance: float,
+    norm: str, grid: Sequence[float | None], scores: Mapping[Recipe, Sequence[Sequence[float]]]
 ) -> Curve:
-    """The results as a curve; the plain model is the one at T = 1 without a norm."""
-    val, test = np.array([_accuracies(results[T, 1.0], chance) for T in grid]).transpose(1, 2, 0)
+    """The scores as a curve; the plain model is the one at T = 1 without a norm."""
+    val, test = np.array([scores[T, 1.0] for T in grid]).transpose(1, 2, 0)
     temperatures = np.array([1.0 if T is None else T for T in grid])
     ran = np.ones(val.shape, dtype=bool)
     return Curve({"norm": norm}, temperatures, tuple(range(len(val))), val, test, ran)
 
 
-def _accuracies(runs: Sequence[Result], chance: float) -> tuple[list[float], list[float]]:
-    """Validation and test accuracy of each run; one that diverged guesses."""
-    val = [chance if run.val_accuracy is None else run.val_accuracy for run in runs]
-    test = [chance if run.test_accuracy is None else run.test_accuracy for run in runs]
-    return val, test
+def _accuracies(runs: Sequence[Result], num_classes: int) -> tuple[list[float], list[float]]:
+    """Validation and test accuracy of each run."""
+    val, test = zip(*(run.accuracies(num_classes) for run in runs), strict=True)
+    return [float(x) for x in val], [float(x) for x in test]
 
 
 def _check_maker(make_model: Any) -> None:
@@ -290,8 +282,9 @@ def _steps(model: nn.Module, parts: Any, config: Config, seconds: float, runs: i
     return min(steps, most)
 
 
-def _row(recipe: Recipe, runs: Sequence[Result], chance: float) -> Row:
-    val, test = _accuracies(runs, chance)
+def _row(
+    recipe: Recipe, runs: Sequence[Result], val: Sequence[float], test: Sequence[float]
+) -> Row:
     error = stdev(test) / math.sqrt(len(test)) if len(test) > 1 else None
     gone = sum(run.status == "diverged" for run in runs)
     return Row(recipe[0], mean(val), mean(test), error, len(runs), gone, recipe[1])

@@ -168,14 +168,14 @@ class _Bench:
             trained.model, trained.parts.x_test, prepare=trained.parts.ready, amp=self.config.amp
         )
         done = result.status == "done"
-        chance = 1 / self.data.num_classes  # a run that diverges guesses
+        val_accuracy, test_accuracy = result.accuracies(self.data.num_classes)
         temperature, norm = _trained_at(trained)
         return Run(
             name,
             self.seed,
             result.status,
-            test_accuracy=result.test_accuracy if done else chance,
-            val_accuracy=result.val_accuracy if done else chance,
+            test_accuracy=test_accuracy,
+            val_accuracy=val_accuracy,
             nll=result.nll,
             ece=result.ece,
             trainings=cost(method),

@@ -93,22 +93,17 @@ def as_rich(d: Description) -> Any:
 
 
 def as_html(d: Description) -> str:
-    def cell(text: str) -> str:
-        return html.escape(text)
-
     rows = "".join(
-        f"<tr><td>{cell(expression)}</td><td style='text-align:right'>{cell(value)}</td></tr>"
+        f"<tr><td>{html.escape(expression)}</td><td style='text-align:right'>{html.escape(value)}</td></tr>"
         for expression, value in d.terms
     )
     items = "".join(
-        f"<li style='color:{_COLORS[n.severity]}'><b>{n.severity}</b> {cell(n.message)}</li>"
+        f"<li style='color:{_COLORS[n.severity]}'><b>{n.severity}</b> {html.escape(n.message)}</li>"
         for n in d.notices
     )
-    lines = "".join(f"<p>{cell(line)}</p>" for line in (d.expectation,) if line)
-    reasons = "".join(f"<p>{cell(reason)}</p>" for reason in d.reasons)
-    return (
-        f"<div><b>{cell(d.verdict)}</b>{lines}<ul>{items}</ul>{reasons}<table>{rows}</table></div>"
-    )
+    expected = f"<p>{html.escape(d.expectation)}</p>" if d.expectation else ""
+    reasons = "".join(f"<p>{html.escape(reason)}</p>" for reason in d.reasons)
+    return f"<div><b>{html.escape(d.verdict)}</b>{expected}<ul>{items}</ul>{reasons}<table>{rows}</table></div>"
 
 
 class Drawn(ABC):

@@ -111,20 +111,18 @@ def speeds(
         optimizer: a torch optimizer, a name, or a pair such as ``("sgd", 0.1)``.
         head: the output layer's path, where the model has several.
     """
-    from tstar.formula.training import MOMENTUM, Training
+    from tstar.formula.training import Training
 
     model, batch = unwrap(model), inputs_of(batch)
     at, layer = _head_module(model, head, batch)
     training = Training.of(optimizer, layer=layer)
-    name, lr, momentum = training.optimizer, training.lr, training.momentum
+    name, lr = training.optimizer, training.lr
     if name is None:
         raise TstarError(
             "speeds needs the optimizer: a torch optimizer, or a pair such as ('sgd', 0.1)."
         )
     T = float(at.temperature) if isinstance(at, TemperedHead) else 1.0
     kind = "sgd" if training.family == "sgd" else name
-    if momentum is None:
-        momentum = MOMENTUM if kind == "sgd" else 0.0
     axis, rate = class_dim(layer), 1.0 if lr is None else lr
     bias = float(getattr(layer, "bias", None) is not None)
     with _run(model, at, batch) as (features, backbone):
@@ -137,7 +135,7 @@ def speeds(
             _check_finite("gradients", torch.tensor([plain, own]), batch)
             gradient = own / plain if plain > 0 and own > 0 else None
     step, plain_step = (
-        _step(_rows(h, axis), kind, rate, momentum, t, bias)
+        _step(_rows(h, axis), kind, rate, training.rest, t, bias)
         for h, t in ((normed, T), (features, 1.0))
     )
     return Speeds(
@@ -275,12 +273,12 @@ def _head_module(
 
 
 def _step(
-    h: Tensor, optimizer: str, lr: float, momentum: float, temperature: float, bias: float
+    h: Tensor, optimizer: str, lr: float, rest: float, temperature: float, bias: float
 ) -> float:
     """How far a step moves a sample's own logit for a gradient of one: see :class:`Speeds`."""
     if optimizer == "sgd":
         size = float(h.square().sum(1).mean()) + bias
-        return lr * size / (len(h) * (1 - momentum) * temperature**2)
+        return lr * size / (len(h) * rest * temperature**2)
     return lr * (float(h.abs().sum(1).mean()) + bias) / temperature
 
 

@@ -60,6 +60,12 @@ class Result:
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def accuracies(self, num_classes: int) -> tuple[float | None, float | None]:
+        """Of validation and test data; a run that diverged guesses: it counts as chance, 1/K."""
+        if self.status == "diverged":
+            return 1 / num_classes, 1 / num_classes
+        return self.val_accuracy, self.test_accuracy
+
 
 def train(
     model_or_recipe: nn.Module | Recipe,
