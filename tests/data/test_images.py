@@ -9,13 +9,16 @@ import torch
 
 Image = pytest.importorskip("PIL.Image")
 
-from tstar import TstarError, csg  # noqa: E402
+from torch import nn  # noqa: E402
+
+from tstar import TstarError, csg, methods  # noqa: E402
 from tstar.data import DataSet, join, load  # noqa: E402
 from tstar.data.images import MEMORY, Images, fit_in_memory, streamed  # noqa: E402
 from tstar.data.limits import LOADERS  # noqa: E402
 from tstar.data.task import as_task  # noqa: E402
 from tstar.models import build  # noqa: E402
 from tstar.training import Config, train  # noqa: E402
+from tstar.training.running import run  # noqa: E402
 
 
 @pytest.fixture
@@ -90,6 +93,39 @@ def test_the_same_training_to_the_last_bit(both: tuple[DataSet, DataSet]) -> Non
     assert (one.test_accuracy, one.nll) == (other.test_accuracy, other.nll)
     for name, value in weights.items():
         assert torch.equal(value, others[name]), name
+
+
+@pytest.mark.parametrize("name", ["temperature-scaling", "meta-kd"])
+def test_methods_that_use_validation_data_read_them_in_batches(
+    both: tuple[DataSet, DataSet], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def make() -> nn.Module:
+        return build("resnet10", num_classes=3, num_features=8, in_channels=3, seed=0)
+
+    most = 0
+    original = Images.__getitem__
+
+    def watched(self: Images, index: object) -> torch.Tensor:
+        nonlocal most
+        read = original(self, index)
+        most = max(most, len(read))
+        return read
+
+    monkeypatch.setenv(LOADERS, "0")
+    monkeypatch.setattr(Images, "__getitem__", watched)
+    monkeypatch.setattr("tstar.methods.common._VALUES", 16 * 3 * 8 * 8)
+    monkeypatch.setattr("tstar.data.augment._TOGETHER", 16)
+    config = Config(epochs=2, batch_size=16, device="cpu", val_fraction=0.5)
+    done = [
+        run(methods.get(name), make, data, config, num_classes=3, seed=1, teacher=make).result
+        for data in both
+    ]
+    assert (done[0].curves, done[0].nll, done[0].extra) == (
+        done[1].curves,
+        done[1].nll,
+        done[1].extra,
+    )
+    assert 0 < most <= 16
 
 
 def test_the_same_data(both: tuple[DataSet, DataSet]) -> None:

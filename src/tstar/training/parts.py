@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,27 @@ class Samples:
     def dim(self) -> int:
         return len(self.shape)
 
+    @property
+    def streamed(self) -> bool:
+        return self._images is not None
+
+
+class Prepared:
+    """Samples as the model sees them, decoded and standardized when they are asked for."""
+
+    def __init__(self, samples: Samples, prepare: Callable[[Tensor], Tensor]) -> None:
+        self._samples, self._prepare = samples, prepare
+        self.shape, self.device = samples.shape, samples.device
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
+        return self._prepare(self._samples[index])
+
+    def batches(self, indices: Sequence[Tensor | slice]) -> Iterator[Tensor]:
+        return map(self._prepare, self._samples.batches(indices))
+
 
 def _fits(x: Tensor, device: torch.device) -> bool:
     """Whether an array takes less than half of what is free on a GPU."""
@@ -89,8 +110,14 @@ class Parts:
 
     @property
     def validation(self) -> tuple[Tensor, Tensor] | None:
-        """(inputs, targets) of the held-out part, ready for the model; ``None`` without one."""
-        return (self.ready(self.x_val[:]), self.y_val) if len(self.y_val) else None
+        """(inputs, targets) of the held-out part, ready for the model; ``None`` without one.
+
+        Where images do not fit into memory, the inputs are read as a tensor is, a batch at a time.
+        """
+        if not len(self.y_val):
+            return None
+        part: Any = Prepared(self.x_val, self.ready) if self.x_val.streamed else None
+        return (self.ready(self.x_val[:]) if part is None else part), self.y_val
 
 
 def make_parts(dataset: DataSet, config: Config, seed: int) -> Parts:
