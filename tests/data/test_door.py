@@ -204,3 +204,17 @@ def test_classes_are_counted_without_decoding_an_image(tmp_path):
     assert count_classes(tmp_path / "x.npz") == 3
     assert count_classes("digits") == 10
     assert count_classes(load("digits")) == 10
+
+
+def test_a_few_of_very_many_positions_need_no_list_of_all():
+    class Many(torch.utils.data.Dataset):
+        def __len__(self):
+            return 10**15
+
+        def __getitem__(self, index):
+            return X[index % len(X)], int(Y[index % len(Y)])
+
+    drawn = open_data(Many()).some(50, seed=0)
+    assert len(set(drawn.tolist())) == 50
+    assert drawn.max() > 10**13
+    assert float(csg(Many(), limit=60)) >= 0
