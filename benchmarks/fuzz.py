@@ -24,6 +24,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 from io import BytesIO
@@ -270,7 +271,7 @@ def store(rng: random.Random, folder: Path) -> None:
     if rng.random() < 0.5:
         path.write_bytes(mutated(good.read_bytes(), rng))
     else:
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
             names = [row[1] for row in db.execute("PRAGMA table_info(runs)")]
             cell = rng.choice(
                 [b"\x00", "x", -1, 1e308, 2**60, "nan", "{", "[/x]", "\u202e", None, ""]
@@ -279,7 +280,6 @@ def store(rng: random.Random, folder: Path) -> None:
                 db.execute(f'UPDATE OR IGNORE runs SET "{rng.choice(names)}" = ?', (cell,))
             except sqlite3.Error:
                 return
-        db.close()
     load_runs(path)
 
 

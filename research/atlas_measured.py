@@ -1,6 +1,6 @@
 """What is measured of each condition of the second atlas before any training: csg of its training samples, its network's size.
 
-    python -m research.atlas_measured DATA          # → results/atlas2/measured.csv, what is missing in it
+python -m research.atlas_measured DATA          # → results/atlas2/measured.csv, what is missing in it
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,7 @@ class Measured:
             "backbone_factor": extra.get("backbone_factor", math.nan),
             "train_accuracy": self.value(self.user, "train_accuracy"),
             "chance": 100 / classes_of(s),
+            "parameters": _parameters().get(self.condition.index, math.nan),
         }
 
     def _network(self, data: str) -> str:
@@ -206,6 +207,13 @@ class Measured:
             spec = replace(self.user, method=method, temperature=None, norm=None)
             row[method] = self.test(spec)
         return row
+
+
+@cache
+def _parameters() -> dict[int, float]:
+    """Of each condition's network, as research.atlas_measured counted them."""
+    file = FOLDER / "measured.csv"
+    return pd.read_csv(file).set_index("condition")["parameters"].to_dict() if file.exists() else {}
 
 
 def load(path: Path = STORE) -> Results:
@@ -295,6 +303,8 @@ def groups(rows: pd.DataFrame) -> dict[str, pd.Series]:
         "batch from 128": rows["batch"] >= 128,
         "up to 300 steps": rows["steps"] <= 300,
         "from 1,000 steps": rows["steps"] >= 1000,
+        "up to 50,000 parameters": (rows["parameters"] <= 50_000) & (rows["norms"] != "frozen"),
+        "from 150,000 parameters": (rows["parameters"] >= 150_000) & (rows["norms"] != "frozen"),
         "K up to 10": rows["K"] <= 10,
         "K from 50": rows["K"] >= 50,
     }

@@ -54,3 +54,20 @@ def test_the_ends():
     assert check_csg(0) == 0
     with pytest.raises(TstarError, match="leave csg out"):
         positive_csg(0)
+
+
+def test_a_whole_number_is_kept_to_its_last_digit():
+    largest = 2**64 - 1  # which a float rounds up
+    for value in (largest, np.uint64(largest)):
+        assert whole("seed", value, least=0, most=largest) == largest
+    assert whole("n", np.int64(2**53 + 1), least=0) == 2**53 + 1
+    assert whole("n", torch.tensor(2**53 + 1), least=0) == 2**53 + 1
+
+
+def test_whatever_a_number_of_someone_else_raises():
+    class Broken:
+        def __float__(self):
+            raise KeyError("x")
+
+    with pytest.raises(TstarError, match="n must be a single number"):
+        number("n", Broken())

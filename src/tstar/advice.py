@@ -12,7 +12,7 @@ from torch import nn
 from tstar.data.door import Source, count_classes, open_data
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
-from tstar.formula.cautions import Notice, by_gravity, notices, transformer_rate
+from tstar.formula.cautions import Notice, by_gravity, network_size, notices, transformer_rate
 from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, computed, judged
@@ -247,6 +247,8 @@ def recommend(
     if not leave and example_input is not None and told.family == "sgd":
         inserted: Norm | None = None if follows else "batch"
         extra += _speed(net, found, factor / result.temperature, example_input, inserted)
+    if evidence is not None and not leave and norms != "frozen":
+        extra += network_size(told, sum(parameter.numel() for parameter in net.parameters()))
     optimizer = training.get("optimizer")
     return Recommendation(
         temperature=result.temperature,

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
+
+from tstar.lazy import imported
 
 _MOMENT = 1.0  # seconds before anything is shown
 _QUIET = ContextVar("quiet", default=False)
@@ -33,10 +35,8 @@ def progress(what: str, total: int | None) -> Iterator[Tick]:
     if _QUIET.get() or not sys.stderr.isatty():
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True)
+    console: Any = imported("rich.console").Console(stderr=True)
+    bar: Any = imported("rich.progress").Progress(console=console, transient=True)
     task = bar.add_task(what, total=total)
     begun = monotonic()
 

@@ -6,9 +6,10 @@ Every message says three things: what must hold, what was got, and what to do.
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Iterable
 from types import ModuleType
+
+from tstar.lazy import imported
 
 
 class TstarError(ValueError):
@@ -50,7 +51,7 @@ def shown(value: object) -> str:
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra of tstar brings it."""
     try:
-        return importlib.import_module(module)
+        return imported(module)
     except ImportError as error:
         raise TstarError(
             f"This needs the package {module.partition('.')[0]!r}, which could not be imported "

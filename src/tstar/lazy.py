@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -19,3 +21,16 @@ def lazy(package: str, homes: Mapping[str, str | None]) -> Callable[[str], Any]:
         return getattr(import_module(f"{package}.{home}"), name)
 
     return load
+
+
+def imported(module: str) -> ModuleType:
+    """A module, imported on use. Python's generator stays as it was: rich, which others import too, draws on it."""
+    if module in sys.modules:
+        return sys.modules[module]
+    import random
+
+    state = random.getstate()
+    try:
+        return import_module(module)
+    finally:
+        random.setstate(state)

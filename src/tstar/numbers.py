@@ -6,6 +6,7 @@ Pure Python: torch's and NumPy's numbers are recognized by what they offer.
 from __future__ import annotations
 
 import math
+import operator
 from typing import SupportsFloat
 
 from tstar.errors import TstarError, shown
@@ -21,7 +22,7 @@ def number(name: str, value: object) -> float:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError as error:
         raise TstarError(f"{name} must be finite, got {shown(value)}.") from error
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # what a number of someone else's raises may be anything
         raise TstarError(
             f"{name} must be a single number, got {shown(value)} ({error})."
         ) from error
@@ -32,11 +33,20 @@ def number(name: str, value: object) -> float:
 
 def whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
     """An int of at least ``least``; a float that is whole counts as one."""
-    count = number(name, value)
-    if count < least or not count.is_integer() or (most is not None and count > most):
+    found = number(name, value)
+    count = _exact(value, found) if found.is_integer() else least - 1
+    if count < least or (most is not None and count > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise TstarError(f"{name} must be a whole number {limits}, got {name}={shown(value)}.")
-    return int(value) if isinstance(value, int) else int(count)
+    return count
+
+
+def _exact(value: object, rounded: float) -> int:
+    """A whole number to its last digit, of which a float keeps the first sixteen."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except (TypeError, RuntimeError):  # a float, or a fraction
+        return int(rounded)
 
 
 def positive(name: str, value: object, *, zero: bool = False, most: float | None = None) -> float:

@@ -268,3 +268,17 @@ def test_a_model_that_returns_no_logits_is_refused_before_it_trains(digits, plan
     with pytest.raises(TstarError, match=f"got a {named} after '3'"):
         check(lambda: make_model().append(end), digits, config=QUICK)
     assert planted == []
+
+
+def test_what_cannot_be_checked_is_told_before_any_training(digits):
+    def broken():
+        raise KeyError("weights")
+
+    with pytest.raises(TstarError, match="make_model failed: KeyError"):
+        check(broken, digits)
+    with pytest.raises(TstarError, match="must be trainable"):
+        check(lambda: make_model().requires_grad_(False), digits, config=QUICK)
+    with pytest.raises(TstarError, match="progress must be a function"):
+        check(make_model, digits, progress=3)
+    with pytest.raises(TstarError, match="temperatures must be a list"):
+        check(make_model, digits, temperatures=np.array(2.0))

@@ -243,3 +243,17 @@ def test_size_is_for_images_that_are_read_by_name(tmp_path, monkeypatch):
         encoding="utf-8",
     )
     assert csg(f"{tmp_path / 'mine.py'}:sets", neighbors=2).num_samples == 6
+
+
+def test_a_few_of_very_many_positions_need_no_list_of_all():
+    class Many(torch.utils.data.Dataset):
+        def __len__(self):
+            return 10**15
+
+        def __getitem__(self, index):
+            return X[index % len(X)], int(Y[index % len(Y)])
+
+    drawn = open_data(Many()).some(50, seed=0)
+    assert len(set(drawn.tolist())) == 50
+    assert drawn.max() > 10**13
+    assert float(csg(Many(), limit=60)) >= 0

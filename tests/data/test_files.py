@@ -144,3 +144,14 @@ def test_size_is_for_images_only(tmp_path: Path) -> None:
     save(tmp_path, **arrays((7,), "float32"))
     with pytest.raises(TstarError, match="size is for images, but toy holds vector samples"):
         load("toy", root=tmp_path, size=16)
+
+
+def test_labels_of_two_axes_and_names_in_bytes(tmp_path: Path) -> None:
+    x, y = np.ones((12, 3)), np.arange(12) % 2
+    np.savez(tmp_path / "hot.npz", x=x, y=np.eye(2)[y])
+    with pytest.raises(TstarError, match=r"one label per sample.*argmax"):
+        load(tmp_path / "hot.npz")
+    np.savez(tmp_path / "bytes.npz", x=x, y=y, classes=np.array([b"a", "é".encode()]))
+    assert load(tmp_path / "bytes.npz").classes == ("a", "é")
+    np.savez(tmp_path / "latin.npz", x=x, y=y, classes=np.array([b"a", b"\xe9"]))
+    assert load(tmp_path / "latin.npz").classes == ("a", "\\xe9")

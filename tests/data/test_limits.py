@@ -1,5 +1,6 @@
 """Small files that ask for much, and damaged ones: one clear error, in little time and memory."""
 
+import itertools
 import os
 import tracemalloc
 import zipfile
@@ -10,7 +11,7 @@ import pytest
 
 from tstar import TstarError, csg
 from tstar.data import load
-from tstar.data.limits import VARIABLE, most_bytes
+from tstar.data.limits import MEMORY, VARIABLE, most_bytes
 
 Y = np.arange(12) % 3
 
@@ -179,3 +180,49 @@ def test_many_short_texts() -> None:
 
     with pytest.raises(TstarError, match="smaller text_features"):
         vectors(["a"] * 1000, ["a"], 10**6)
+
+
+def test_rows_of_nothing_can_claim_any_number(tmp_path: Path) -> None:
+    header = (
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (100000000000,), }".ljust(117) + "\n"
+    )
+    with zipfile.ZipFile(tmp_path / "toy.npz", "w") as archive:
+        archive.writestr("y.npy", b"\x93NUMPY\x01\x00" + bytes([118, 0]) + header.encode("ascii"))
+        with archive.open("x.npy", "w") as member:
+            np.save(member, np.ones((12, 2)))
+    refused(tmp_path / "toy.npz", "rows are empty")
+
+
+def test_a_program_that_is_called_an_image_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eps = pytest.importorskip("PIL.EpsImagePlugin")
+    ran = []
+    monkeypatch.setattr(eps, "Ghostscript", lambda *args, **kwargs: ran.append(args))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.png").write_text(
+            "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n{} loop\n",
+            encoding="utf-8",
+        )
+    with pytest.raises(TstarError, match="cannot identify"):
+        load(tmp_path)
+    assert not ran
+
+
+def test_a_size_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.zeros((12, 8, 8, 3), np.uint8)
+    for size in (30_000, 10**9, 2**70):
+        with pytest.raises(TstarError, match=f"size={size}, which takes"):
+            csg(images, Y, size=size)
+        with pytest.raises(TstarError, match=f"size={size}, which takes"):
+            load("digits", size=size)
+    monkeypatch.setenv(MEMORY, "1")
+    with pytest.raises(TstarError, match=f"fit into 1 MB.*{MEMORY}=2"):
+        csg([(image, y) for image, y in zip(images, Y, strict=True)], size=200)
+
+
+def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, "1")
+    with pytest.raises(TstarError, match="fit into 1 MB"):
+        csg(itertools.repeat((np.zeros(1000, np.float32), 0)))

@@ -66,3 +66,11 @@ def test_nothing_global_changes() -> None:
     load("digits")
     assert torch.equal(torch.get_rng_state(), state)
     assert np.array_equal(np.random.get_state()[1], legacy)  # type: ignore[index] # noqa: NPY002
+
+
+def test_a_root_that_is_no_path_and_a_home_that_nobody_has() -> None:
+    for root in (3, b"/tmp"):
+        with pytest.raises(TstarError, match="root must be the path of a folder"):
+            load("x", root=root)  # type: ignore[arg-type]
+    with pytest.raises(TstarError, match="was not found"):
+        load("~nobody-is-called-so/x.npz")

@@ -1,5 +1,7 @@
 """Whatever a user has, as the arrays of one task."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -50,3 +52,9 @@ def test_data_in_every_form_are_the_same_task(digits):
 def test_bad_data_are_refused(data, message):
     with pytest.raises(TstarError, match=message):
         as_task(data)
+
+
+def test_of_a_stream_that_never_ends_a_part_is_read(monkeypatch):
+    monkeypatch.setattr("tstar.data.task._MOST", 40)
+    task = as_task((np.full(3, i % 2, np.float32), i % 2) for i in itertools.count())
+    assert len(task.y_train) + len(task.y_test) == 40

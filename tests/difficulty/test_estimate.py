@@ -166,3 +166,10 @@ def test_no_global_generator_is_touched(helpers):
 def test_bad_options(options, helpers):
     with pytest.raises(TstarError, match=next(iter(options))):
         csg(*helpers.blobs(60, 3, 2, 1.0), **options)
+
+
+def test_numbers_that_are_far_too_large(helpers):
+    x, y = helpers.blobs(60, 3, 2, 0.8)
+    assert float(csg(x, y, samples=2**64)) == float(csg(x, y, samples=60))
+    with pytest.raises(TstarError, match="repeats must be a whole number from 1 to 10,000"):
+        csg(x, y, repeats=2**63)

@@ -42,3 +42,9 @@ def test_the_second_atlas_is_the_committed_export():
 def test_there_are_two():
     with pytest.raises(TstarError, match="atlases 1 and 2, got 3"):
         tstar.atlas(3)
+
+
+@pytest.mark.parametrize("which", [True, "1", 3, 1.5, float("nan")])
+def test_there_are_two_atlases(which):
+    with pytest.raises(TstarError, match="which must be"):
+        tstar.atlas(which)

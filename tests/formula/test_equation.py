@@ -2,6 +2,8 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -320,3 +322,8 @@ def test_a_product_that_is_not_the_users_says_how_it_was_counted():
     assert "lr·steps = 3e+04 (counted as with momentum 0.9" in flag.message
     (flag,) = (f for f in tstar.explain(64, 10, **{**own, "steps": 50_000}).flags if f.quantity == "lr·steps")  # fmt: skip
     assert "lr·steps = 5e+03 is above" in flag.message
+
+
+@pytest.mark.parametrize("kind", [Fraction, Decimal, torch.tensor, np.array, np.float16])
+def test_numbers_of_other_kinds_give_what_plain_ones_give(kind):
+    assert explain(kind(64), kind(3)) == explain(64, 3)

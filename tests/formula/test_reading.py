@@ -279,3 +279,13 @@ def test_a_schedule_without_a_rate_is_named_alone():
     own = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
     nothing = torch_schedules.LambdaLR(own, lambda step: 0.0)
     assert schedule_facts(nothing, own, 10, None, None) == {"schedule": "LambdaLR"}
+
+
+@pytest.mark.parametrize("length", [10**9, 10**30])
+def test_a_schedule_of_very_many_steps_is_looked_at_here_and_there(length):
+    own = optimizer()
+    cosine = torch_schedules.CosineAnnealingLR(own, length)
+    facts = schedule_facts(cosine, own, length, None, None)
+    assert facts["rate_factor"] == pytest.approx(0.5, abs=1e-3)
+    chained = torch_schedules.ChainedScheduler([torch_schedules.StepLR(own, length // 2)])
+    assert "rate_factor" not in schedule_facts(chained, own, length, None, None)

@@ -188,3 +188,17 @@ def test_a_record_holds_only_what_can_be():
             Training(**bad)
     with pytest.raises(TstarError, match="scenario"):
         Training(scenario=3)
+
+
+def test_epochs_are_checked_wherever_they_stand():
+    assert Training.of("sgd", epochs=1e308, samples=1000, batch_size=1).steps > 10**300
+    with pytest.raises(TstarError, match="epochs must be a number"):
+        Training.of("sgd", epochs="x", steps=10)
+
+
+@pytest.mark.parametrize("group", [3, {}, {"params": []}])
+def test_an_optimizer_of_other_groups_is_refused(group):
+    strange = optimizer()
+    strange.param_groups = [group]
+    with pytest.raises(TstarError, match="param_groups as torch's"):
+        Training.of(strange)

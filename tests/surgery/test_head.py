@@ -370,3 +370,18 @@ def test_an_adapter_does_not_fold():
     head.layer.base_layer = nn.Linear(3, 2)
     with pytest.raises(TstarError, match="merge_and_unload"):
         head.fuse()
+
+
+@pytest.mark.parametrize("T", [1e-46, 1e-300, 1e39])
+def test_a_temperature_that_float32_does_not_hold_is_refused(T):
+    with pytest.raises(TstarError, match="between 1e-30 and 1e30"):
+        TemperedHead(nn.Linear(3, 2), T)
+    head = TemperedHead(nn.Linear(3, 2), 2.0)
+    with pytest.raises(TstarError, match="between 1e-30 and 1e30"):
+        head.set_temperature(T)
+
+
+def test_weights_that_would_overflow_are_not_folded():
+    head = TemperedHead(nn.Linear(3, 2), 1e-6).half().eval()
+    with pytest.raises(TstarError, match=r"weight of head would not fit into torch\.float16"):
+        head.fuse(path="head")

@@ -83,3 +83,22 @@ def test_how_many_batches_and_what_is_refused():
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     with pytest.raises(TstarError, match="no batch norm"):
         tstar.recalibrate(nn.Linear(3, 2), [])
+
+
+def test_batches_that_do_not_do_leave_the_statistics_as_they_were():
+    model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+    x = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
+    tstar.recalibrate(model, [x])
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for loader, match in (
+        ([x, x * float("nan")], "must be finite"),
+        ([x, 3], "raised TypeError"),
+        ([x, x[:, :2]], "raised RuntimeError"),
+        (3, "must give batches"),
+    ):
+        with pytest.raises(TstarError, match=match):
+            tstar.recalibrate(model, loader)
+    for batches in (0, -1, float("nan"), "2"):
+        with pytest.raises(TstarError, match="batches must be"):
+            tstar.recalibrate(model, [x], batches=batches)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())

@@ -405,3 +405,10 @@ def test_what_is_not_finite_has_no_speed(bad):
             model[layer].weight[0, 0] = math.nan
         with pytest.raises(TstarError, match=f"The model's {what} must be finite"):
             tstar.speeds(model, batch(), SGD)
+
+
+@pytest.mark.parametrize("strange", [3, "x", None, {"y": torch.zeros(8, 4)}, torch.zeros(8, 2)])
+def test_a_batch_that_the_model_does_not_take(strange):
+    model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+    with pytest.raises(TstarError, match="must run on the batch, but it raised"):
+        tstar.speeds(model, strange, ("sgd", 0.1))

@@ -309,3 +309,33 @@ def test_what_is_no_temperature_or_number_of_steps_is_refused(bad):
         with pytest.raises(TstarError, match=r"^steps must be"):
             tstar.temper(model, 2.0, steps=bad, inplace=True)
     assert not any(isinstance(module, TemperedHead) for module in model.modules())
+
+
+@pytest.mark.parametrize("T", [0.0, -2.0, float("nan")])
+def test_a_checkpoint_that_cannot_be_trained_leaves_the_model_as_it_was(T):
+    model = small_convnet()
+    state = tstar.temper(model, 2.0).state_dict()
+    plain = {name: value.clone() for name, value in model.state_dict().items()}
+    key = next(name for name in state if name.endswith("temperature"))
+    wrong = {
+        name: value + 1 if value.is_floating_point() else value for name, value in state.items()
+    }
+    with pytest.warns(TstarWarning), pytest.raises(TstarError, match=key):
+        tstar.temper(model, 2.0, state_dict={**wrong, key: torch.tensor(T)}, inplace=True)
+    first = next(iter(plain))
+    with pytest.raises(TstarError, match="must fit the model"):
+        tstar.temper(model, 2.0, state_dict={first: plain[first] + 1}, inplace=True)
+    assert model.state_dict().keys() == plain.keys()
+    assert all(torch.equal(plain[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("state", [3, [1], "model.pt", {1: torch.zeros(1)}])
+def test_what_is_no_state_dict(state):
+    with pytest.raises(TstarError, match="state_dict must map"):
+        tstar.temper(small_convnet(), 2.0, state_dict=state)
+
+
+@pytest.mark.parametrize("head", [3, [], ["6", "6"], b"6"])
+def test_what_names_no_output_layer(head):
+    with pytest.raises(TstarError, match="head must be"):
+        tstar.temper(small_convnet(), 2.0, head=head)

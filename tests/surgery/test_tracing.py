@@ -1,5 +1,7 @@
 """The output layer, found without running the model."""
 
+import threading
+
 import torch
 from torch import nn
 
@@ -47,3 +49,39 @@ def test_the_model_stays_as_it_is():
     trace(model)
     assert model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_other_threads_run_their_models_while_one_is_traced():
+    met, stop, failed = threading.Event(), threading.Event(), []
+    other = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+
+    class Slow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x):
+            met.wait(60)
+            return self.layer(x)
+
+    def run():
+        while not stop.is_set():
+            try:
+                other(torch.zeros(2, 4))
+            except Exception as error:
+                failed.append(error)
+            met.set()
+
+    call, thread = nn.Module.__call__, threading.Thread(target=run)
+    thread.start()
+    found: list[object] = []
+    tracers = [threading.Thread(target=lambda: found.append(trace(Slow()).paths)) for _ in range(4)]
+    for tracer in tracers:
+        tracer.start()
+    for tracer in tracers:
+        tracer.join()
+    stop.set()
+    thread.join()
+    assert found == [("layer",)] * 4
+    assert not failed
+    assert nn.Module.__call__ is call

@@ -1,5 +1,7 @@
 """A study of a few tiny runs on digits, and an engine without processes."""
 
+import sqlite3
+
 import pytest
 
 from tests.sweep.parts import OWN_STUDY, PARTS
@@ -44,6 +46,27 @@ class InlineEngine:
     def close(self) -> None:
         self.closed = True
         self.jobs.clear()
+
+
+@pytest.fixture(autouse=True)
+def every_connection_is_closed(monkeypatch):
+    """Python warns of one that is not from 3.13 on alone, and only when it is collected."""
+    connect, opened = sqlite3.connect, []
+
+    class Connection(sqlite3.Connection):
+        closed = False
+
+        def close(self) -> None:
+            super().close()
+            self.closed = True
+
+    def followed(*args, **options):
+        opened.append(connect(*args, factory=Connection, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", followed)
+    yield
+    assert all(each.closed for each in opened), "a test or the store left a connection open"
 
 
 @pytest.fixture

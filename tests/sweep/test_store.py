@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -132,9 +133,8 @@ def test_release_gives_back_what_is_under_way_and_nothing_else(path, specs):
 def test_a_newer_store_is_refused_and_left_alone(path, specs):
     with Store(path, create=True) as store:
         finish(store, specs[0])
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
-    db.close()
     before = path.read_bytes()
     with pytest.raises(TstarError, match="newer version"):
         Store(path, create=True)
@@ -148,9 +148,8 @@ def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
         Store(text, create=True)
     assert text.read_text(encoding="utf-8").startswith("not a database")
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as db:
+    with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE runs_of_mine (x)")
-    db.close()
     with pytest.raises(TstarError, match="another SQLite file"):
         Store(other, create=True)
     with pytest.raises(TstarError, match="does not exist"):
@@ -217,7 +216,7 @@ def test_a_store_of_the_first_schema_is_read_and_extended(path, specs):
     """Written before the columns existed: read as it is, and given them when a sweep goes on with it."""
     with Store(path, create=True) as store:
         finish(store, specs[0])
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         for name in ("backbone", "trunk_features", "depth", "classes", "train_samples", "studies"):
             db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
         db.execute("PRAGMA user_version = 1")
@@ -228,7 +227,7 @@ def test_a_store_of_the_first_schema_is_read_and_extended(path, specs):
     with Store(path, create=True) as upgraded:
         finish(upgraded, specs[1])
         assert [row["backbone"] for row in upgraded.rows()] == ["as-is", "as-is"]
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone()[0] > 1
 
 

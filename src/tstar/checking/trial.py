@@ -28,7 +28,7 @@ from tstar.formula.equation import explain
 from tstar.formula.training import Keywords, Training
 from tstar.methods import get
 from tstar.numbers import positive, whole
-from tstar.surgery.finding import resolve_head
+from tstar.surgery.finding import check_head, resolve_head
 from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
 from tstar.training.config import OPTIMIZERS
@@ -86,6 +86,8 @@ def check(
     """
     started = time.perf_counter()
     _check_maker(make_model)
+    if not callable(progress):
+        raise TstarError(f"progress must be a function, got {shown(progress)}.")
     config = _protocol(config, training)
     seeds, budget = whole("seeds", seeds, least=1), positive("budget", budget)
     given = None if temperatures is None else _given(temperatures)
@@ -94,11 +96,13 @@ def check(
         config,
         augment=config.augment and task.raw,
         val_fraction=config.val_fraction or 0.1,
+        batch_size=min(config.batch_size, len(task.y_train)),
     )
     model = _make(make_model, 0)
     parts = make_parts(task, config, 0)  # type: ignore[arg-type]
     example = parts.ready(parts.x[:2])
     found = resolve_head(model, head, example)
+    check_head(model, found)
     ends = sorted(ENDS & {*found.passed})
     if ends and config.loss == "cross-entropy":
         raise TstarError(
@@ -239,7 +243,8 @@ def _make(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
     """A fresh model from a seed; the caller's random generators stay as they are."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = make_model()
+        with own.explained("make_model"):
+            model = make_model()
     if not isinstance(model, nn.Module):
         raise TstarError(
             f"make_model() must return a torch.nn.Module, got {type(model).__name__}; "
@@ -255,7 +260,8 @@ def _around(formula: float) -> list[float]:
 
 
 def _given(temperatures: Any) -> list[float]:
-    if isinstance(temperatures, str) or not isinstance(temperatures, Iterable):
+    scalar = not getattr(temperatures, "shape", (1,))  # which iterates, and then does not
+    if isinstance(temperatures, str) or not isinstance(temperatures, Iterable) or scalar:
         raise TstarError(f"temperatures must be a list of numbers, got {shown(temperatures)}.")
     grid = sorted({positive("temperatures", T) for T in temperatures})
     if not grid:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -35,6 +34,8 @@ def as_array(value: Any, what: str = "data") -> NDArray[Any] | None:
         return np.asarray(value)
     if is_tensor(value):
         return from_tensor(value, what)
+    if hasattr(value, "collect") and hasattr(value, "collect_schema"):
+        raise TstarError(f"{what} must be in memory, got a lazy frame; pass {what}.collect().")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TstarError(f"{what} must be dense, got a sparse matrix; pass {what}.toarray().")
     if hasattr(type(value), "__array__") or _holds_numbers(value):
@@ -119,9 +120,10 @@ def encode(labels: Iterable[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ..
 
 def plain(label: Any, position: int) -> Hashable:
     """A label as a hashable Python value: 0-d arrays and tensors are unpacked."""
-    if hasattr(label, "item") and getattr(label, "ndim", 0) == 0:
+    masked = label is np.ma.masked  # whose item is 0.0
+    if hasattr(label, "item") and getattr(label, "ndim", 0) == 0 and not masked:
         label = label.item()
-    if label is None or (isinstance(label, float) and math.isnan(label)):
+    if masked or _is_missing(label):
         raise TstarError(
             f"Every sample must have a label, but sample {position} has {label!r}; leave it out."
         )
@@ -131,6 +133,16 @@ def plain(label: Any, position: int) -> Hashable:
             f"has one of type {type(label).__name__}; one-hot labels need an argmax first."
         )
     return label
+
+
+def _is_missing(label: Any) -> bool:
+    """None, and what does not equal itself: NaN of any kind, pandas' NaT and NA."""
+    if label is None or hasattr(label, "shape"):
+        return label is None
+    try:
+        return bool(label != label)
+    except Exception:  # NA is neither true nor false
+        return True
 
 
 def _holds_numbers(value: Any) -> bool:

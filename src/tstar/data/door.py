@@ -19,6 +19,7 @@ from tstar.errors import TstarError
 if TYPE_CHECKING:
     from tstar.data.dataset import DataSet
 
+_SHUFFLED = 100_000_000  # samples; the order of more does not fit into memory easily
 _TRAIN = ("train", "training")
 _TEST = ("test", "testing", "validation", "valid", "val")
 
@@ -54,8 +55,10 @@ class Source:
         """At most ``most`` positions, drawn by ``seed``, ascending; ``None`` for all."""
         if most is None or self.length is None or self.length <= most:
             return None
-        drawn = np.random.default_rng((seed, 0xD00A)).permutation(self.length)[:most]
-        return np.sort(drawn)
+        random = np.random.default_rng((seed, 0xD00A))
+        if self.length > _SHUFFLED:
+            return np.sort(random.choice(self.length, most, replace=False, shuffle=False))
+        return np.sort(random.permutation(self.length)[:most])
 
 
 def open_data(
@@ -87,7 +90,12 @@ def open_data(
         return _from_mapping(data, labels)
     if isinstance(data, tuple) and len(data) == 2 and labels is None:
         return open_data(data[0], data[1])
-    if isinstance(labels, str) and hasattr(data, "columns") and labels in data.columns:
+    if (
+        isinstance(labels, str)
+        and hasattr(data, "columns")
+        and not hasattr(data, "collect_schema")
+        and labels in data.columns
+    ):
         rest = [column for column in data.columns if column != labels]
         return open_data(data[rest], data[labels])
     if isinstance(data, list) and len(data) == 2 and labels is None and _are_arrays(data):

@@ -52,9 +52,13 @@ def read_arrays(path: Path) -> Stored:
             has_test = all(key in file.files for key in _TEST)
             test = (file["x_test"], file["y_test"]) if has_test else None
             names, domain = (file[k] if k in file.files else None for k in ("classes", "domain"))
-    for key, array in zip(keys, (x, y), strict=True):
+    for key, array in zip((*keys, *_TEST), (x, y, *(test or ())), strict=False):
         if not isinstance(array, np.ndarray) or array.ndim == 0:
             raise TstarError(f"{key} of {path} must be an array with one row per sample.")
+        if not array.nbytes:  # rows of nothing can be any number of them
+            raise TstarError(
+                f"{key} of {path} must hold values, but its {len(array):,} rows are empty."
+            )
     return Stored(x, y, test, names, "" if domain is None else str(domain))
 
 
@@ -141,17 +145,22 @@ def labels(
     train: np.ndarray, test: np.ndarray, names: np.ndarray | None, what: str
 ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """Labels as int64 and the class names; strings are numbered in alphabetical order."""
+    for part, y in (("y_train", train), ("y_test", test)):
+        if y.ndim != 1:
+            raise TstarError(
+                f"{part} of {what} must have one label per sample, got shape {y.shape}; one-hot labels need an argmax first."
+            )
     if train.dtype.kind in "US":
         if names is not None:
             raise TstarError(f"{what} must not hold both string labels and classes; drop classes.")
         found, numbers = np.unique(train, return_inverse=True)
-        strange = sorted(set(test.astype(str).ravel().tolist()) - set(found.astype(str).tolist()))
+        strange = sorted(set(_text(test).tolist()) - set(_text(found).tolist()))
         if strange:
             raise TstarError(
                 f"Test labels of {what} must occur in its training part, but {strange[0]!r} does not."
             )
         places = np.searchsorted(found, test.astype(found.dtype))
-        return _int64(numbers), _int64(places), tuple(found.astype(str).tolist())
+        return _int64(numbers), _int64(places), tuple(_text(found).tolist())
     most = train.size if names is None else min(train.size, names.size)
     for part, y in (("y_train", train), ("y_test", test)):
         whole = y.dtype.kind in "iu" or (
@@ -174,7 +183,16 @@ def labels(
     if names is None:
         highest = int(train.max()) if train.size else -1
         return _int64(train), _int64(test), tuple(map(str, range(highest + 1)))
-    return _int64(train), _int64(test), tuple(np.asarray(names).astype(str).ravel().tolist())
+    return _int64(train), _int64(test), tuple(_text(names).ravel().tolist())
+
+
+def _text(names: np.ndarray) -> np.ndarray:
+    """Names as text; NumPy reads bytes as ASCII alone."""
+    return (
+        np.char.decode(names, "utf-8", "backslashreplace")
+        if names.dtype.kind == "S"
+        else names.astype(str)
+    )
 
 
 def _int64(y: np.ndarray) -> Tensor:

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, get_worker_info
 
-from tstar.data.limits import LOADERS, number_from, open_image
+from tstar.data.limits import LOADERS, MEMORY, most_held, number_from, open_image
 from tstar.data.pixels import from_pil
 from tstar.data.resize import area_resize
 from tstar.errors import TstarError
 
-MEMORY = "TSTAR_MEMORY_MB"
 _TOGETHER = 1024  # images that wait for a thread, or are read at once where all are asked for
 
 
@@ -179,11 +178,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 
 def fit_in_memory(*parts: Images) -> bool:
     """Whether the decoded images take at most half of this machine's memory, or ``$TSTAR_MEMORY_MB``."""
-    try:
-        half = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2) >> 20
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        half = 4096
-    return sum(part.numel() for part in parts) <= number_from(MEMORY, half) << 20
+    return sum(part.numel() for part in parts) <= most_held()
 
 
 def _pixels(image: Any, size: int | None) -> Tensor:

@@ -13,13 +13,25 @@ from tstar.errors import TstarError, require
 T = TypeVar("T")
 VARIABLE = "TSTAR_MAX_MB"
 LOADERS = "TSTAR_LOADERS"  # processes that decode the images of one run
+MEMORY = "TSTAR_MEMORY_MB"
 _MEGABYTES = 256
+# What a file holds counts, not how it is called: PostScript, which is a program, is never run.
+_FORMATS = ("PNG", "JPEG", "MPO", "BMP", "PPM", "WEBP", "TIFF", "GIF")
 _RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a thousand
 
 
 def most_bytes() -> int:
     """What a small file may unpack to: 256 MB, or ``$TSTAR_MAX_MB``."""
     return number_from(VARIABLE, _MEGABYTES) << 20
+
+
+def most_held() -> int:
+    """How many bytes of data may be kept in memory: half of this machine's, or ``$TSTAR_MEMORY_MB``."""
+    try:
+        half = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2) >> 20
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        half = 4096
+    return number_from(MEMORY, half) << 20
 
 
 def number_from(variable: str, default: int) -> int:
@@ -37,6 +49,16 @@ def check_unpacked(path: Path, needed: int, packed: int) -> None:
         raise TstarError(
             f"{path} would unpack from {packed:,} to {needed:,} bytes, more than the {allowed:,} that are "
             f"allowed; if it is meant to be so large, set {VARIABLE}={-(-needed >> 20)}."
+        )
+
+
+def check_resized(pixels: int, size: int, old: int) -> None:
+    """Raise if ``pixels`` of images of ``old`` pixels each would take far more memory at size×size."""
+    needed, allowed = pixels // old * size**2, max(most_bytes(), _RATIO * pixels)
+    if needed > allowed:
+        raise TstarError(
+            f"size must leave the images at most {allowed:,} bytes, got size={size}, which takes {needed:,}; choose a "
+            f"smaller one, or set {VARIABLE}={-(-needed >> 20)}."
         )
 
 
@@ -70,7 +92,7 @@ def open_image(path: Path) -> Any:
     pil = require("PIL.Image", "vision")
     if not path.is_file():  # a pipe would block
         raise TstarError(f"{path} must be a readable image, but is not a regular file.")
-    with parsing(path, "a readable image"), pil.open(path) as image:
+    with parsing(path, "a readable image"), pil.open(path, formats=_FORMATS) as image:
         pixels = image.width * image.height
         check_unpacked(path, 4 * pixels, 0)
         image.load()

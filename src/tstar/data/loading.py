@@ -62,7 +62,7 @@ def load(
     DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
     """
     name = _checked(name_or_path)
-    base = Path(root).expanduser() if root is not None else default_root()
+    base = _base(root)
     if size is not None:
         whole("size", size, least=1)
     whole("text_features", text_features, least=1)
@@ -98,10 +98,10 @@ def locate(
     ``None`` for the names of the catalogue, and where there is nothing.
     """
     name = _checked(name_or_path)
-    base = Path(root).expanduser() if root is not None else default_root()
+    base = _base(root)
     if name.lower() in CATALOGUE:
         return None
-    given = Path(name).expanduser()
+    given = _expanded(name)
     for path in (base / name, given) if name.strip("./") else (given,):
         try:
             if path.is_dir():
@@ -125,6 +125,23 @@ def takes_size(name_or_path: str | os.PathLike[str]) -> bool:
     """Whether ``size`` can be given for what has this name: not for a function of your own that takes none."""
     reference = own.named(_checked(name_or_path), "tstar.data")
     return reference is None or own.takes(own.load(reference), "size")
+
+
+def _base(root: Any) -> Path:
+    """The folder that names are looked up in."""
+    if root is None:
+        return default_root()
+    if not isinstance(root, str | os.PathLike) or not isinstance(os.fspath(root), str):
+        raise TstarError(f"root must be the path of a folder, got {shown(root)}.")
+    return _expanded(root)
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with its ~; of a user whom nobody knows, as it is written."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def _checked(name: Any) -> str:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from tstar.data.limits import check_resized
 from tstar.numbers import whole
 
 _CHUNK = 1 << 24  # values turned to float at once: bounds the memory of large data sets and images
@@ -36,6 +37,7 @@ def area_resize(images: Tensor, size: int) -> Tensor:
     height, width = images.shape[-2:]
     if (height, width) == (size, size):
         return images
+    check_resized(images.numel(), size, height * width)
     bytes_ = images.dtype == torch.uint8
     dtype = torch.float32 if bytes_ and 255 * height * width < 2**24 else torch.float64
     rows, columns = overlap(height, size).to(dtype), overlap(width, size).to(dtype).T

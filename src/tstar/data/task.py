@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -95,7 +96,8 @@ def _read(source: Source) -> tuple[Tensor, np.ndarray]:
             for sample, label in pairs(None if some is None else some.tolist()):
                 yield _sample(sample), label.item() if hasattr(label, "item") else label
 
-        found = list(elsewhere(samples, 0) if source.foreign else samples())
+        read = elsewhere(samples, 0) if source.foreign else samples()
+        found = [*islice(read, _MOST)]  # a stream may never end
         shapes = {sample.shape for sample, _ in found}
         if len(shapes) != 1:
             raise TstarError(

@@ -23,6 +23,7 @@ def draw(
         seed: of the keys.
         repeat: which of several independent draws of the same seed.
     """
+    samples = min(samples, len(codes))
     keys = np.random.PCG64(np.random.SeedSequence((seed, repeat))).random_raw(len(codes))
     by_key = np.argsort(keys, kind="stable")
     by_class = by_key[np.argsort(codes[by_key], kind="stable")]

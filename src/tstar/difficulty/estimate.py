@@ -29,6 +29,7 @@ from tstar.difficulty.volume import FLOOR, log_volumes
 from tstar.errors import TstarError, unknown
 from tstar.numbers import whole
 
+_MOST_REPEATS = 10_000
 DISTANCES = ("euclidean", "cosine")
 
 
@@ -79,10 +80,11 @@ def csg(
     >>> float(csg(x, np.repeat(["ant", "bee", "cat"], 20)))    # far apart
     0.0
     """
-    samples, neighbors, repeats = (
+    samples, neighbors = (
         whole(name, value, least=1)
-        for name, value in (("samples", samples), ("neighbors", neighbors), ("repeats", repeats))
+        for name, value in (("samples", samples), ("neighbors", neighbors))
     )
+    repeats = whole("repeats", repeats, least=1, most=_MOST_REPEATS)
     seed = whole("seed", seed, least=0, most=2**64 - 1)
     size, limit = (
         None if value is None else whole(name, value, least=1)

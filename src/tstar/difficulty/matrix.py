@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tstar.bars import progress
 from tstar.data.arrays import as_array, encode, looks_like_tokens, numbers, plain
 from tstar.data.door import Source, open_data
+from tstar.data.limits import MEMORY, most_held
 from tstar.data.pixels import from_pil, is_image, is_pil, pixels
 from tstar.data.streams import elsewhere
 from tstar.difficulty.embedding import Embed, embedder, prepared, runs
@@ -141,6 +142,7 @@ class Rows:
     """
 
     def __init__(self, expected: int | None) -> None:
+        self._expected, self._most = expected or 0, most_held()
         self._room = expected or 1024
         self._values: NDArray[Any] | None = None
         self._count = 0
@@ -148,6 +150,12 @@ class Rows:
     def extend(self, rows: NDArray[Any]) -> None:
         check_finite(rows, self._count)
         end = self._count + len(rows)
+        needed = max(self._expected, end) * rows.shape[1] * rows.itemsize
+        if needed > self._most:
+            raise TstarError(
+                f"The data must fit into {self._most >> 20:,} MB, but {max(self._expected, end):,} samples of {rows.shape[1]:,} values "
+                f"do not; pass a smaller size, read fewer samples, or set {MEMORY}={-(-needed >> 20)}."
+            )
         if self._values is None:
             self._values = np.empty((max(self._room, end), rows.shape[1]), rows.dtype)
         values = self._values

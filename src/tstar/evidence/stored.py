@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from tstar.errors import TstarError, require
+from tstar.errors import require
+from tstar.numbers import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +40,8 @@ def atlas(which: int | None = None) -> pd.DataFrame:
     """
     pandas = require("pandas", "sweep")
     require("pyarrow", "sweep")
-    if which not in (None, 1, 2):
-        raise TstarError(f"There are atlases 1 and 2, got {which!r}.")
+    if which is not None:
+        which = whole("which", which, least=1, most=2)
     parts = []
     for number, file in ((1, FILE), (2, SECOND)):
         if which in (None, number):

@@ -35,6 +35,7 @@ FITTED_LR = (0.05, 0.2)  # around the paper's 0.1
 VALIDATED_LR = 0.01  # the paper's fine-tuning
 FEWEST_CLASSES = 8  # of the paper's data sets
 BATCH_SIZES = (8, 256)  # of the second atlas
+LARGEST = 1_100_000  # parameters of a network that the second atlas trained from scratch
 SAFE = 1.0
 
 # Code (what follows "/" tells two texts of one code apart) → severity and text.
@@ -151,6 +152,11 @@ TEXTS: dict[str, tuple[Severity, str]] = {
         "warning",
         "A transformer at SGD lr {lr}: in the paper ViT-B/16 fell to 5 % and Swin-T to 41 % at lr 0.1 and T* of csgcn, and "
         "reached 54 % and 74 % at lr 0.01. Lower the rate to 0.03 or less, and ask again.",
+    ),
+    "large-network": (
+        "caution",
+        "Your network has {size} parameters. Those that were measured from scratch had up to {largest}; among them the gain did not fall "
+        "with size. Try yours first: tstar.check.",
     ),
 }
 AWAY = " (the nearest is {distance} standard deviations off)"  # of "far", where anything can be compared
@@ -319,6 +325,13 @@ def transformer_rate(training: Training) -> Iterator[Notice]:
     """A transformer whose SGD rate is one at which the paper's failed."""
     if training.family == "sgd" and training.lr is not None and training.lr > TRANSFORMER_LR:
         yield _say("transformer-lr", lr=f"{training.lr:g}")
+
+
+def network_size(training: Training, parameters: int) -> Iterator[Notice]:
+    """A network, trained from scratch, that is larger than any that was measured."""
+    if training.scenario != "finetune" and parameters > LARGEST:
+        millions = [f"{count / 1e6:,.3g} million" for count in (parameters, LARGEST)]
+        yield _say("large-network", size=millions[0], largest=millions[1])
 
 
 def _and(words: list[str]) -> str:

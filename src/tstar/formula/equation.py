@@ -227,6 +227,8 @@ def explain(
       δ·ln K = -1.973·ln 10            -4.5430
     """
     told = Training.of(**training)
+    num_features = whole("num_features", num_features, least=1)
+    num_classes = None if num_classes is None else whole("num_classes", num_classes, least=2)
     result = computed(num_features, num_classes, csg, told, variant, coefficients)
     if variant is None and coefficients is None:
         samples = training.get("samples")

@@ -19,6 +19,7 @@ from tstar.numbers import number
 _INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 _BY_STEP = ("LambdaLR", "OneCycleLR", "CyclicLR")  # made to be stepped after every batch
 _LENGTHS = ("T_max", "total_steps", "total_iters", "step_size", "T_0")
+_LONGEST = 100_000  # steps of a schedule that are done one by one, in a second or so
 _MOST = 2_000  # evaluations of a schedule that is a function of the step alone
 
 
@@ -134,7 +135,7 @@ def _rates(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if timm:
-            for epoch in range(total):
+            for epoch in range(total) if total <= _LONGEST else ():
                 clock.step(epoch)
                 for part in range(8):
                     clock.step_update(round((epoch + part / 8) * (steps or 0) / total))
@@ -142,12 +143,25 @@ def _rates(
             return
         # These two compute the rate from the step alone, so that steps can be left out.
         stride = max(1, total // _MOST) if type(clock).__name__ in _BY_STEP[:2] else 1
+        if stride == 1 and total > _LONGEST:
+            yield from _closed_form(clock, index, total)
+            return
         for tick in range(0, total, stride):
             if tick:
                 if stride > 1:
                     clock.last_epoch = tick - 1
                 clock.step()
             yield float(group["lr"])
+
+
+def _closed_form(clock: Any, index: int, total: int) -> Iterator[float]:
+    """A schedule of torch that tells its rate at any step; nothing where it does not."""
+    rates = getattr(clock, "_get_closed_form_lr", None)
+    if rates is None:
+        return
+    for tick in range(0, total, total // _MOST):
+        clock.last_epoch = tick
+        yield float(rates()[index])
 
 
 def _by_epoch(scheduler: Any, steps: int | None, epochs: float | None) -> bool | None:

@@ -240,7 +240,15 @@ def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
             "optimizer must be a torch optimizer, a name, or a pair of name and learning rate such as "
             f"('sgd', 0.1); got {shown(optimizer)}."
         )
-    return reading.optimizer_facts(optimizer, layer, lambda name: family(name) != "other")
+    try:
+        return reading.optimizer_facts(optimizer, layer, lambda name: family(name) != "other")
+    except (TypeError, LookupError, AttributeError, ValueError) as error:
+        if isinstance(error, TstarError):
+            raise
+        raise TstarError(
+            f"optimizer must have param_groups as torch's optimizers have, each with params and lr; reading {shown(optimizer)} "
+            f"failed: {type(error).__name__}: {error}."
+        ) from error
 
 
 def _known(name: str) -> str:
@@ -251,6 +259,8 @@ def _known(name: str) -> str:
 
 
 def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
+    if epochs is not None:
+        positive("epochs", epochs)
     whole_story = epochs is not None and samples is not None and batch_size is not None
     if epochs is None or (steps is not None and not whole_story):
         return steps
@@ -261,10 +271,11 @@ def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
     per_epoch = math.ceil(
         whole("samples", samples, least=1) / whole("batch_size", batch_size, least=1)
     )
-    counted = max(1, round(positive("epochs", epochs) * per_epoch))
-    if steps is not None and steps != counted:
+    many = min(positive("epochs", epochs) * per_epoch, sys.float_info.max)
+    counted = max(1, round(many))
+    if steps is not None and whole("steps", steps, least=1) != counted:
         raise TstarError(
-            f"steps and epochs must agree, but epochs={shown(epochs)} of {samples:,} samples are {counted:,} steps, and "
+            f"steps and epochs must agree, but epochs={shown(epochs)} of {shown(samples)} samples are {counted:,} steps, and "
             f"steps={shown(steps)}; leave one of them out."
         )
     return counted

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
 from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.layers import check_layer, is_output_layer, weight_of
-from tstar.surgery.probing import ENDS, Seen, probe
+from tstar.surgery.probing import ALONE, ENDS, Seen, probe, runs_on
 from tstar.surgery.tracing import trace
 
 WRAPPERS = (
@@ -102,7 +102,12 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
         return _find_heads(model, example_input, every=True)
     if isinstance(head, str | Head):
         return [resolve_head(model, head)]
-    return [_named(model, path) for path in head]
+    paths = list(head) if isinstance(head, Iterable) and not isinstance(head, bytes) else []
+    if not paths or len({str(path) for path in paths}) < len(paths):
+        raise TstarError(
+            f"head must be the path of a layer, its record, 'all', or several paths that differ, got {shown(head)}."
+        )
+    return [_named(model, path) for path in paths]
 
 
 def _named(model: nn.Module, path: str) -> Head:
@@ -148,15 +153,8 @@ def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) ->
 def _look(model: nn.Module, example_input: Any) -> Seen:
     """Ask the declaration, the graph, the example, the standard inputs; the first clear answer counts."""
     if example_input is not None:
-        try:
+        with runs_on("example_input"):
             return _clear(probe(model, example_input))
-        except TstarError:
-            raise
-        except Exception as error:
-            raise TstarError(
-                f"The model must run on example_input, but it raised {type(error).__name__}: {error}. Pass an "
-                "input that it accepts (a tensor, a tuple of arguments, or a dict of keywords)."
-            ) from error
     declared = declared_heads(model)
     if declared:
         return Seen(declared, (), ())
@@ -165,7 +163,7 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
         return traced
     for example in standard_inputs(model):
         try:
-            with warnings.catch_warnings():
+            with ALONE, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 seen = probe(model, example)
         except TstarError:
@@ -211,7 +209,7 @@ def _in_training(model: nn.Module, example_input: Any) -> Seen | None:
     examples = [example_input] if example_input is not None else standard_inputs(model)
     for example in examples:
         try:
-            with warnings.catch_warnings():
+            with ALONE, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return probe(model, example, training=True)
         except Exception:

@@ -59,17 +59,15 @@ def _exact(tensor: Tensor) -> Tensor:
     return tensor.detach().to("meta" if tensor.is_meta else "cpu").to(torch.float64)
 
 
-def check_numbers(path: str, head: nn.Module) -> None:
+def check_numbers(path: str, head: nn.Module, why: str = "The head cannot be folded") -> None:
     """Refuse what would make unusable weights: a T that is none, NaN, a negative variance."""
     for name, tensor in head.state_dict(keep_vars=True).items():
         key = f"{path}.{name}".lstrip(".")
         if tensor.is_meta or not tensor.is_floating_point():
             continue
         if not bool(torch.isfinite(_exact(tensor)).all()):
-            raise TstarError(f"The head cannot be folded: {key} holds NaN or infinity.")
+            raise TstarError(f"{why}: {key} holds NaN or infinity.")
         if name in ("temperature", "backbone") and not bool((tensor > 0).all()):
-            raise TstarError(
-                f"The head cannot be folded: {key} must be positive, got {float(tensor):g}."
-            )
+            raise TstarError(f"{why}: {key} must be positive, got {float(tensor):g}.")
         if name.endswith("running_var") and bool((tensor < 0).any()):
-            raise TstarError(f"The head cannot be folded: {key} holds a negative variance.")
+            raise TstarError(f"{why}: {key} holds a negative variance.")

@@ -25,6 +25,14 @@ _BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
 }
 
 
+def usable(temperature: object) -> float:
+    """A T that float32 can divide by."""
+    T = positive("temperature", temperature)
+    if not 1e-30 <= T <= 1e30:
+        raise TstarError(f"temperature must lie between 1e-30 and 1e30, got {T:g}.")
+    return T
+
+
 class TemperedHead(nn.Module):
     r"""z = (W·norm(h) + b) / T, the logits of a classifier that trains at temperature T.
 
@@ -77,9 +85,7 @@ class TemperedHead(nn.Module):
         self.layer = layer
         self.mask = None
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
-        value = torch.tensor(
-            positive("temperature", temperature), dtype=exact, device=weight.device
-        )
+        value = torch.tensor(usable(temperature), dtype=exact, device=weight.device)
         self.register_buffer("temperature", value)
         heard = None if backbone is None else torch.full_like(value, positive("backbone", backbone))
         self.register_buffer("backbone", heard)
@@ -115,7 +121,7 @@ class TemperedHead(nn.Module):
 
     def set_temperature(self, temperature: float) -> None:
         """Change T in place, for example from a schedule."""
-        self.temperature.fill_(positive("temperature", temperature))
+        self.temperature.fill_(usable(temperature))
 
     def train(self, mode: bool = True) -> TemperedHead:
         """As ``nn.Module``'s; leaving the training mode, say so if the norm has learned nothing in it."""
@@ -159,6 +165,12 @@ class TemperedHead(nn.Module):
                 "The output layer has no bias to absorb the norm's shift; pass allow_bias=True to add one (one new "
                 "key in the state dict)."
             )
+        for name, tensor in (("weight", new_weight), ("bias", new_bias)):
+            if not tensor.is_meta and not bool(tensor.isfinite().all()):
+                raise TstarError(
+                    f"The head cannot be folded: the {name} of {path or 'the layer'} would not fit into {tensor.dtype} at "
+                    f"T = {float(self.temperature):.3g}; convert the model with .float() first."
+                )
         with torch.no_grad():
             weight.copy_(new_weight)
             if bias is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ _PASSES = re.compile(
     r"|Div|Mul|Add|Sub|Rsub|Neg|AccumulateGrad)",
     re.IGNORECASE,
 )
+# One model at a time: a probe changes modes, filters of warnings and generators, and sets them back as it found them.
+ALONE = threading.RLock()
 ENDS = {"softmax", "sigmoid"}  # what makes probabilities of logits
 
 # What a node of a graph is ("found", "blocked" or "passed"), its name, and the nodes behind it.
@@ -166,6 +169,20 @@ def call(model: nn.Module, example: Any) -> Any:
     return model(*example) if isinstance(example, tuple) else model(example)
 
 
+@contextmanager
+def runs_on(what: str) -> Iterator[None]:
+    """Whatever a model raises on an input that was given for it becomes one error that says so."""
+    try:
+        yield
+    except TstarError:
+        raise
+    except Exception as error:
+        raise TstarError(
+            f"The model must run on {what}, but it raised {type(error).__name__}: {error}. Pass an input that it "
+            "accepts (a tensor, a tuple of arguments, or a dict of keywords)."
+        ) from error
+
+
 def run_once(model: nn.Module, examples: Iterable[Any], hook: Callable[[], list[Any]]) -> bool:
     """Run the model, in eval mode and without a trace, on the first example that it takes, with the hooks that ``hook`` sets."""
     for example in examples:
@@ -232,14 +249,14 @@ def in_mode(model: nn.Module, *, training: bool = False) -> Iterator[None]:
 @contextmanager
 def undisturbed(model: nn.Module, *, training: bool = False) -> Iterator[None]:
     """In eval (or training) mode; afterwards every mode, buffer and random generator is as it was."""
-    buffers = [
-        (buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta
-    ]
     cuda = sorted(
         {t.device.index or 0 for t in (*model.parameters(), *model.buffers()) if t.is_cuda}
     )
-    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=cuda):
+    with ALONE, torch.random.fork_rng(devices=cuda):
+        buffers = [
+            (buffer, buffer.detach().clone()) for buffer in model.buffers() if not buffer.is_meta
+        ]
+        python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
         try:
             with in_mode(model, training=training):
                 yield

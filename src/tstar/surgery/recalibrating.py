@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, shown
+from tstar.numbers import whole
 from tstar.surgery.finding import unwrap, working_heads
-from tstar.surgery.probing import call, in_mode
+from tstar.surgery.probing import call, in_mode, runs_on
 from tstar.surgery.speed import inputs_of
 
 _MEMORY = 10  # batches that the running statistics should have forgotten most of by the end, whatever the run's length
@@ -43,10 +44,14 @@ def recalibrate(
     norms = [h.norm for h in heads if isinstance(h.norm, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         raise TstarError("The model has no batch norm before its output layer to recalibrate.")
+    if not isinstance(loader, Iterable):
+        raise TstarError(f"loader must give batches, got {shown(loader)}.")
+    batches = None if batches is None else whole("batches", batches, least=1)
     before = [(norm, norm.momentum) for norm in norms]
     saved = [(b, b.detach().clone()) for norm in norms for b in norm.buffers()]
+    learned = False
     try:
-        with in_mode(inner), torch.no_grad():
+        with in_mode(inner), torch.no_grad(), runs_on("every batch of loader"):
             for norm in norms:
                 norm.train()
                 norm.reset_running_stats()
@@ -55,17 +60,26 @@ def recalibrate(
                 call(inner, _on_device(inputs_of(batch), heads[0].temperature.device))
                 if seen == batches:
                     break
+        _check(norms)
+        learned = True
     finally:
         for norm, momentum in before:
             norm.momentum = momentum
-        learned = all(int(norm.num_batches_tracked or 0) for norm in norms)
         if not learned:
             with torch.no_grad():
                 for buffer, value in saved:
                     buffer.copy_(value)
-    if not learned:
-        raise TstarError("recalibrate needs at least one batch of two samples or more.")
     return model
+
+
+def _check(norms: list[nn.modules.batchnorm._BatchNorm]) -> None:
+    """Refuse statistics of nothing, and those of NaN."""
+    if not all(int(norm.num_batches_tracked or 0) for norm in norms):
+        raise TstarError("recalibrate needs at least one batch of two samples or more.")
+    if not all(bool(b.isfinite().all()) for norm in norms for b in norm.buffers()):
+        raise TstarError(
+            "The features of every batch must be finite, but recalibrate got NaN or infinity; check your data."
+        )
 
 
 def _on_device(inputs: Any, device: torch.device) -> Any:

@@ -20,8 +20,8 @@ from tstar.errors import TstarError
 from tstar.numbers import positive
 from tstar.surgery.finding import Head, resolve_head, unwrap, working_heads
 from tstar.surgery.head import Norm, TemperedHead
-from tstar.surgery.layers import class_dim
-from tstar.surgery.probing import call, tensors_in, undisturbed
+from tstar.surgery.layers import check_layer, class_dim
+from tstar.surgery.probing import call, runs_on, tensors_in, undisturbed
 
 _FEWEST = 8  # samples: with fewer, batch statistics say little of σ (with two, BN passes no gradient at all)
 FAR = 2.0  # a speed changed by more than this is worth a caution
@@ -123,6 +123,7 @@ def speeds(
         )
     T = float(at.temperature) if isinstance(at, TemperedHead) else 1.0
     kind = "sgd" if training.family == "sgd" else name
+    check_layer(layer)
     axis, rate = class_dim(layer), 1.0 if lr is None else lr
     bias = float(getattr(layer, "bias", None) is not None)
     with _run(model, at, batch) as (features, backbone):
@@ -206,7 +207,8 @@ def _run(model: nn.Module, at: nn.Module, batch: Any) -> Iterator[tuple[Tensor, 
     hook = at.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     with undisturbed(model, training=True), torch.enable_grad():
         try:
-            call(model, batch)
+            with runs_on("the batch"):
+                call(model, batch)
         finally:
             hook.remove()
         if not seen:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, SupportsFloat
 
 from torch import nn
 
-from tstar.errors import TstarError, TstarWarning
-from tstar.numbers import positive, whole
+from tstar.errors import TstarError, TstarWarning, shown
+from tstar.numbers import whole
 from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.checkpoints import tempered_prefixes
 from tstar.surgery.example_inputs import standard_inputs
@@ -25,7 +25,8 @@ from tstar.surgery.finding import (
     working_heads,
 )
 from tstar.surgery.folded import warn_of_bias
-from tstar.surgery.head import Norm, TemperedHead
+from tstar.surgery.folding import check_numbers
+from tstar.surgery.head import Norm, TemperedHead, usable
 from tstar.surgery.layers import replaced
 from tstar.surgery.monitoring import (
     expect_update,
@@ -90,7 +91,7 @@ def temper(
     refuse_wrapper(model)
     if getattr(temperature, "leave", False):
         return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
-    T = positive("temperature", temperature)
+    T = usable(temperature)
     steps = None if steps is None else whole("steps", steps, least=1)
     for path in tempered_heads(model):
         raise TstarError(
@@ -117,19 +118,19 @@ def temper(
         backbone = getattr(temperature, "backbone", None)
     if not inplace:
         model = _copy(model)
-    after = state_dict is not None and bool(tempered_prefixes(state_dict))
-    if state_dict is not None and not after:
-        _load(model, state_dict)
     if steps is None:
         steps = getattr(getattr(temperature, "training", None), "steps", None)
-    factors = [backbone_scale(backbone, model, found, example_input, chosen) for found in heads]
-    for found, factor in zip(heads, factors, strict=True):
-        layer = model.get_submodule(found.path)
-        new = TemperedHead(layer, T, chosen, factor)
-        shorten_memory(new.norm, steps)
-        model = replaced(model, layer, new)
-    if state_dict is not None and after:
-        _load(model, state_dict)
+
+    def tempered(model: nn.Module) -> nn.Module:
+        factors = [backbone_scale(backbone, model, found, example_input, chosen) for found in heads]
+        for found, factor in zip(heads, factors, strict=True):
+            layer = model.get_submodule(found.path)
+            new = TemperedHead(layer, T, chosen, factor)
+            shorten_memory(new.norm, steps)
+            model = replaced(model, layer, new)
+        return model
+
+    model = tempered(model) if state_dict is None else _from(state_dict, model, tempered)
     _verify(model, example_input, found_by_running=told is None)
     warn_of_adapter(model, heads)
     for new in tempered_heads(model).values():
@@ -198,11 +199,31 @@ def _live_optimizer(given: Any, advice: Any, heads: Sequence[Head], inplace: boo
     return live
 
 
-def _load(model: nn.Module, state: Mapping[str, Any]) -> None:
+def _from(state: Any, model: nn.Module, tempered: Callable[[nn.Module], nn.Module]) -> nn.Module:
+    """The model, tempered, with the weights of a checkpoint; where they do not fit, it stays as it was."""
+    if not isinstance(state, Mapping) or not all(isinstance(key, str) for key in state):
+        raise TstarError(
+            f"state_dict must map the names of parameters to tensors, got {shown(state)}; load a file with "
+            "torch.load(path, weights_only=True) first."
+        )
+    before = {name: value.clone() for name, value in model.state_dict().items()}
     try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
+        if not tempered_prefixes(state):
+            model.load_state_dict(state)
+            model = tempered(model)
+        else:
+            model = tempered(model)
+            model.load_state_dict(state)
+        for path, head in tempered_heads(model).items():
+            check_numbers(path, head, "state_dict cannot be trained from")
+    except Exception as error:
+        for head in tempered_heads(model).values():
+            model = replaced(model, head, head.layer)
+        model.load_state_dict(before)
+        if isinstance(error, TstarError):
+            raise
         raise TstarError(f"state_dict must fit the model: {error}") from error
+    return model
 
 
 def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from functools import partial
 from typing import Any
@@ -27,12 +28,30 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
+class _Tracer(fx.Tracer):
+    """Traces in its own thread alone: fx changes ``nn.Module`` for the whole process while it works."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        if threading.get_ident() != self._thread:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Any) -> Any:
+        if threading.get_ident() != self._thread:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
+
+
 def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
     """The layers that the logits come from, or ``None`` where the model cannot be traced."""
     try:
-        with warnings.catch_warnings(), undisturbed(model, training=training):
+        with undisturbed(model, training=training), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            graph = fx.Tracer().trace(model)
+            graph = _Tracer().trace(model)
     except Exception:  # whatever the user's forward raises on symbolic values
         return None
     output = next(node for node in graph.nodes if node.op == "output")
