@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from statistics import NormalDist
 
 import pandas as pd
 
@@ -93,6 +95,26 @@ def expect() -> str:
     head = ["points of test accuracy (95 %): trainings", "over your model at its usual rate", "left alone",
             "over your model, tuned (`tuned=True`)", "left alone"]  # fmt: skip
     return table(head, lines)
+
+
+def asked() -> str:
+    """What was asked of the advice, the architecture left out, and what came."""
+    usual, told = _judged(), _judged("tuned")
+    known = pd.read_csv(RESULTS / "atlas2/facts.csv", header=None, index_col=0)[1]
+    count, spread = (
+        int(_shipped().loc[("all", "plain"), "conditions"]),
+        known["noise"] / math.sqrt(2),
+    )
+    chance = count * NormalDist(0, spread).cdf(-1 - 2 * spread)  # two seeds each
+    lost = f"{usual['lost']:.0f} and {told['lost']:.0f} of {count}; noise alone would show {chance:.1f}"
+    lines = [
+        ["mean gain over the default plain model above zero", _gain(usual)],
+        ["not below the tuned model where the user has tuned", _gain(told)],
+        ["every network at -0.1 or above, against both", f"the lowest {usual['worst_family']:+.1f} and {told['worst_family']:+.1f}"],
+        ["no training more than a point below the user's model beyond noise", lost],
+        ["70 % of what a search over rate, decay and T gains", f"{100 * usual['of_search']:.0f} %"],
+    ]  # fmt: skip
+    return table(["asked", "came"], lines)
 
 
 def tuned_user() -> str:
@@ -283,6 +305,7 @@ TABLES = {
     "expect": expect,
     "when-not": when_not,
     "tuned-user": tuned_user,
+    "asked": asked,
     "tuning-temperatures": tuning_temperatures,
     "over-tuned": over_tuned,
     "by-facts": by_facts,
