@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --time=12:00:00
 #SBATCH --requeue
-# SLURM sends the interrupt two minutes before the end: the sweep stops cleanly, and goes on when the task is requeued.
+# SLURM sends the interrupt two minutes before the end: the sweep stops cleanly, and goes on when the array is submitted again.
 #SBATCH --signal=B:INT@120
 # With GPUs, add: #SBATCH --gres=gpu:1
 set -euo pipefail
