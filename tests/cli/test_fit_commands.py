@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from research.synthetic import PAPER_TASKS, planted_runs
 from tstar import Coefficients, TstarError
-from tstar.cli import fit_commands  # noqa: F401  (registers the commands)
+from tstar.cli import fit_commands  # registers the commands
 from tstar.cli.app import app
 
 runner = CliRunner()
@@ -128,3 +128,20 @@ def test_the_commands_load_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     broken = code.replace("import sys,", "import sys, numpy,")
     assert subprocess.run([sys.executable, "-c", broken], capture_output=True).returncode == 1
+
+
+def test_eighty_columns_hold_every_number(monkeypatch, capsys):
+    """Names are folded where there is little room; no number is cut."""
+    import pandas as pd
+    from rich.console import Console
+
+    monkeypatch.setattr(fit_commands, "wide_console", lambda: Console(width=80))
+    numbers = {"alpha": 5.539, "beta": -84.84, "accuracy": 39.857, "gain": -0.3638}
+    row = {"dataset": "caltech101_32+tinyimagenet_32", "model": "vgg9", "conditions": 3.0}
+    bn = {f"{name}_bn": value for name, value in numbers.items() if name != "gain"}
+    fit_commands._show(pd.DataFrame([row | numbers | bn]), "α and β", as_json=False)
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    for text in ("5.539", "-84.84", "39.86", "-0.3638"):
+        assert text in shown

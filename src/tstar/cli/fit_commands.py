@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -191,14 +192,24 @@ def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
 
         tell_json({"rows": plain_rows(frame), "notes": notes})
         return
-    shown = Table(title=title, title_justify="left", pad_edge=False)
-    for column in frame.columns:
-        shown.add_column(
-            str(column), justify="left" if frame[column].dtype.kind not in "fi" else "right"
-        )
+    from tstar.report.tables.measured import HEADINGS
+
+    shown = Table(
+        title=title, title_justify="left", box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     digits = [_digits(frame[column]) for column in frame.columns]
-    for row in frame.itertuples(index=False):
-        shown.add_row(*map(_cell, row, digits))
+    rows = [[*map(_cell, row, digits)] for row in frame.itertuples(index=False)]
+    for place, column in enumerate(frame.columns):
+        number = frame[column].dtype.kind in "fi"
+        # Where there is little room names are folded, and never a number.
+        shown.add_column(
+            HEADINGS.get(str(column), str(column)),
+            justify="right" if number else "left",
+            overflow="fold",
+            min_width=max(len(row[place]) for row in rows) if number else None,
+        )
+    for row in rows:
+        shown.add_row(*row)
     console = wide_console()
     console.print(shown)
     for note in notes:

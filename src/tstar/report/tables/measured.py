@@ -35,7 +35,7 @@ _TITLES = {
     "corrections": "Accuracy of each correction [%]: data set left out of the fit (CO), or not (GO)",
     "coefficients": "Temperature determination coefficients, fitted to these runs",
 }
-_SYMBOLS = {
+HEADINGS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "accuracy": "acc.", "gain": "Δ acc."},
     **{"alpha_bn": "α, BN", "beta_bn": "β, BN", "accuracy_bn": "acc., BN", "avg": "Avg."},
     **{
@@ -113,7 +113,7 @@ def printed_table(name: str) -> Table:
     return Table(
         name,
         f"{kind.caption} (the paper)",
-        tuple(_SYMBOLS.get(c, c) for c in (*labels, *columns)),
+        tuple(HEADINGS.get(c, c) for c in (*labels, *columns)),
         tuple(blocks),
         labels=len(columns) + len(labels)
         if name in ("characteristics", "footnotes")
@@ -154,7 +154,7 @@ def _measured(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
     return Table(
         name,
         _TITLES[name],
-        ("method", *(_SYMBOLS.get(c, c) for c in columns)),
+        ("method", *(HEADINGS.get(c, c) for c in columns)),
         tuple(blocks),
         f"{metric.capitalize()} accuracy. Within a block every cell of a column is the mean over the same "
         "conditions, one vote each, and the same seeds; n counts the conditions, and in brackets the runs of one cell. "
@@ -191,7 +191,7 @@ def _fitted(name: str, frame: pd.DataFrame, metric: Metric) -> Table:
     return Table(
         name,
         _TITLES[name],
-        tuple(_SYMBOLS.get(c, c) for c in (*keys, *values)),
+        tuple(HEADINGS.get(c, c) for c in (*keys, *values)),
         (Block(rows),),
         f"Differential evolution on {metric} accuracy, linear in ln T between temperatures.{bias}"
         + (_MATCHED.format(frame.attrs["averaged"]) if name == "environments" else ""),
