@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tstar.formula.cautions import Notice
+from tstar.text import escaped
 
 if TYPE_CHECKING:
     from tstar.formula.equation import Explanation
@@ -94,7 +94,7 @@ def as_rich(d: Description) -> Any:
 
 def as_html(d: Description) -> str:
     def cell(text: str) -> str:
-        return html.escape(text)
+        return escaped(text)
 
     rows = "".join(
         f"<tr><td>{cell(expression)}</td><td style='text-align:right'>{cell(value)}</td></tr>"
