@@ -161,7 +161,9 @@ def _rates(
 def _closed_form(clock: Any, index: int, total: int) -> Iterator[float]:
     """A schedule of torch that tells its rate at any step; nothing where it does not."""
     rates = getattr(clock, "_get_closed_form_lr", None)
-    for tick in range(0, total, total // _MOST) if rates is not None else ():
+    if rates is None:
+        return
+    for tick in range(0, total, total // _MOST):
         clock.last_epoch = tick
         yield float(rates()[index])
 
