@@ -15,7 +15,7 @@ VARIABLE = "TSTAR_MAX_MB"
 MEMORY = "TSTARMEMORY_MB"
 _MEGABYTES = 256
 # What a file holds counts, not how it is called: PostScript, which is a program, is never run.
-_FORMATS = ("PNG", "JPEG", "MPO", "BMP", "PPM", "WEBP", "TIFF", "GIF")
+_FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
 _RATIO = 64  # by which an ordinary compressed file may grow; bombs grow by a thousand
 
 
