@@ -1,4 +1,4 @@
-"""Hostile inputs at every door: formula, advice, csg, studies, coefficients, stores, npz, CSV, image folders, checkpoints.
+"""Hostile inputs at every door: formula, advice, csg, studies, coefficients, stores, npz, CSV, image folders, checkpoints, models.
 
 An input may be answered or refused with a ``TstarError``. A finding is anything else: another exception, a wrong number
 (an answer that is not finite, not JSON, out of its range, or not what an independent formula gives), more than 10 s of processor
@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import multiprocessing
-import os
 import queue
 import random
 import sqlite3
@@ -25,101 +24,17 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from decimal import Decimal
-from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from fuzz_files import checkpoint, images, npz, table
+from fuzz_inputs import ODD, Wrong, is_json, mutated, mutated_text, number, positive, whole
+from fuzz_models import schedule, surgery, where
+
 SECONDS, MEGABYTES = 10.0, 1024
-ODD: list[Any] = [
-    *(0, -1, 1, 2, 3.5, 1e-320, 1e308, 10**400, 2**63, 2**64, -0.0),
-    *(math.nan, math.inf, -math.inf, True, False, None, "", "64", "\x00", "x" * 5000, b"64"),
-    *([], {}, (), [64], {"a": 1}, set(), object(), complex(1, 1), Fraction(1, 3), Decimal("NaN")),
-    *(np.float32(64), np.int8(-3), np.True_, np.array(64), np.array([64]), np.array("64")),
-    *(np.float64("nan"), np.complex128(3), np.datetime64("2020-01-01"), range(3), len, Ellipsis),
-]
-TOKENS = [
-    *("nan", "inf", "-inf", "1e999", "-1", "0", "10" * 30, "true", "null", '""', "[]", "{}", "'"),
-    *("[" * 3000, "{" * 3000, "\x00", "\u202e", "🌡", "=1+1", "@x", "[/red]", "<script>", "../../x"),
-    *("2020-01-01", "0x1F", "1_0", ",", ";", "\n", "=", "#", "\\", '"'),
-]
-
-
-class Wrong(Exception):
-    """An answer that cannot be right."""
-
-
-def number(rng: random.Random, low: float = 1e-3, high: float = 1e6) -> Any:
-    """Mostly a sensible number, sometimes anything."""
-    if rng.random() < 0.15:
-        return rng.choice(ODD)
-    value = math.exp(rng.uniform(math.log(low), math.log(high)))
-    return value if rng.random() < 0.5 else max(1, round(value))
-
-
-def whole(rng: random.Random) -> Any:
-    """Mostly a whole number, as a width or a number of classes is."""
-    return (
-        number(rng, 1, 1e5)
-        if rng.random() < 0.2
-        else rng.choice((rng.randint(2, 300), 2 ** rng.randint(1, 14)))
-    )
-
-
-def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Flipped, cut, doubled, overwritten: a few wounds."""
-    out = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        at, size = rng.randrange(max(1, len(out))), rng.choice((1, 1, 2, 4, 8, 64))
-        kind = rng.randrange(6)
-        if kind == 0 and out:
-            out[at % len(out)] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del out[at : at + size]
-        elif kind == 2:
-            out[at:at] = out[at : at + size] * rng.choice((1, 100))
-        elif kind == 3:
-            out[at : at + size] = rng.choice((b"\xff", b"\x00", b"\x7f", b"\x80")) * size
-        elif kind == 4:
-            out[at:at] = rng.randbytes(size)
-        else:
-            del out[at:]
-    return bytes(out)
-
-
-def mutated_text(text: str, rng: random.Random) -> str:
-    """Words replaced, lines doubled, dropped and exchanged."""
-    lines = text.splitlines()
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        at = rng.randrange(len(lines)) if lines else 0
-        kind = rng.randrange(5)
-        if not lines or kind == 0:
-            lines.insert(at, rng.choice(TOKENS))
-        elif kind == 1:
-            lines.insert(at, lines[rng.randrange(len(lines))])
-        elif kind == 2:
-            del lines[at]
-        else:
-            words = lines[at].split(" ")
-            words[rng.randrange(len(words))] = rng.choice(TOKENS)
-            lines[at] = " ".join(words)
-    return "\n".join(lines)
-
-
-def is_json(value: Any) -> None:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise Wrong(f"not JSON: {error}") from error
-
-
-def positive(value: float, what: str) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise Wrong(f"{what} = {value!r}")
-    return float(value)
 
 
 def training(rng: random.Random) -> dict[str, Any]:
@@ -296,127 +211,6 @@ def _make_store(path: Path) -> None:
     sweep(written, path, workers=1)
 
 
-def npz(rng: random.Random, folder: Path) -> None:
-    from tstar.data import load
-
-    draw = np.random.default_rng(rng.randrange(2**32))
-    shape = rng.choice([(4, 4, 3), (4, 4), (5,), (0,), (2, 2, 2, 2)])
-    kind = rng.choice(["uint8", "float32", "float64", "int64", "complex64", "U2"])
-    arrays: dict[str, Any] = {}
-    for part, n in (("train", rng.randint(0, 20)), ("test", rng.randint(0, 8))):
-        arrays[f"x_{part}"] = (draw.random((n, *shape)) * 255).astype(kind)
-        y = draw.integers(0, 3, n)
-        arrays[f"y_{part}"] = rng.choice(
-            [y, y, y.astype(float), y * 10**7, y.astype("uint64") + 2**63, -y]
-        )
-    if rng.random() < 0.3:
-        arrays.pop(rng.choice(list(arrays)))
-    file = BytesIO()
-    np.savez_compressed(file, **arrays)
-    data = file.getvalue()
-    path = folder / "data.npz"
-    path.write_bytes(mutated(data, rng) if rng.random() < 0.6 else data)
-    _sound(load(str(path)))
-
-
-TEXTS = "label,text\n" + "".join(f"{i % 3},word{i} and more of it\n" for i in range(30))
-
-
-def table(rng: random.Random, folder: Path) -> None:
-    from tstar.data import load
-
-    path = folder / "texts.csv"
-    text = mutated_text(TEXTS, rng)
-    path.write_bytes(
-        mutated(text.encode(), rng) if rng.random() < 0.3 else text.encode("utf-8", "replace")
-    )
-    _sound(load(str(path)))
-
-
-def _sound(data: Any) -> None:
-    for part in ("train", "test"):
-        x, y = getattr(data, f"x_{part}"), getattr(data, f"y_{part}")
-        if len(x) != len(y) or (
-            len(y) and not 0 <= int(y.min()) <= int(y.max()) < data.num_classes
-        ):
-            raise Wrong("labels outside the classes")
-
-
-def images(rng: random.Random, folder: Path) -> None:
-    import shutil
-
-    from PIL import Image
-
-    import tstar
-
-    root = folder / "images"
-    shutil.rmtree(root, ignore_errors=True)
-    for label in range(rng.choice((0, 1, 2, 3, 3, 3))):
-        target = root / rng.choice(
-            [f"class {label}", f"[/red]{label}", f"{_turned()}{label}", ".hidden"]
-        )
-        target.mkdir(parents=True, exist_ok=True)
-        for i in range(rng.choice((0, 1, 7, 7, 7))):
-            file = BytesIO()
-            mode, size = (
-                rng.choice(["L", "RGB", "P", "RGBA", "1"]),
-                (rng.randint(1, 9), rng.randint(1, 9)),
-            )
-            Image.new(mode, size, rng.randrange(2)).save(file, rng.choice(["PNG", "GIF"]))
-            data = file.getvalue()
-            name = f"{i}.{rng.choice(['png', 'png', 'png', 'gif', 'txt'])}"
-            (target / name).write_bytes(mutated(data, rng) if rng.random() < 0.05 else data)
-    float(tstar.csg(str(root)))
-
-
-def _turned() -> str:
-    """Turns the text after it around; nothing where a file's name cannot hold it (an ASCII locale)."""
-    try:
-        os.fsencode("\u202e")
-    except UnicodeEncodeError:
-        return ""
-    return "\u202e"
-
-
-def checkpoint(rng: random.Random, folder: Path) -> None:
-    import torch
-    from safetensors.torch import save
-
-    import tstar
-    from tstar.cli.fold_commands import _load
-    from tstar.surgery.checkpoints import find_state_dict, fold_state_dict
-
-    torch.manual_seed(0)
-    model = tstar.temper(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)), 2.0)
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    name = rng.choice(list(state))
-    kind = rng.randrange(4)
-    if kind == 0:
-        state.pop(name)
-    elif kind == 1:
-        state[name] = state[name].double() * rng.choice([math.nan, math.inf, -1, 0])
-    elif kind == 2:
-        state[name] = state[name].reshape(-1)[:1]
-    if rng.random() < 0.5:
-        path, data = (
-            folder / "model.safetensors",
-            save({k: v.contiguous() for k, v in state.items()}),
-        )
-    else:
-        file = BytesIO()
-        torch.save(state, file)
-        path, data = folder / "model.pt", file.getvalue()
-    path.write_bytes(mutated(data, rng) if kind == 3 else data)
-    saved, _ = _load(path)
-    folded = fold_state_dict(find_state_dict(saved))
-    folded = folded[0] if isinstance(folded, tuple) else folded
-    if kind == 3:
-        return  # a flipped bit of a weight is another weight
-    for key, value in folded.items():
-        if key.startswith("1.") and value.is_floating_point() and not value.isfinite().all():
-            raise Wrong(f"{key} is not finite")
-
-
 Door = Callable[[random.Random, Path], None]
 DOORS: dict[str, tuple[Door, float]] = {  # with the share of the inputs
     "formula": (formula, 0.55),
@@ -429,6 +223,9 @@ DOORS: dict[str, tuple[Door, float]] = {  # with the share of the inputs
     "csg": (difficulty, 0.02),
     "store": (store, 0.005),
     "images": (images, 0.005),
+    "surgery": (surgery, 0.01),
+    "schedule": (schedule, 0.01),
+    "where": (where, 0.03),
 }
 
 

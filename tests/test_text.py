@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tstar.text import DISARMED, disarmed, printable
+from tstar.text import DISARMED, disarmed, escaped, printable
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_no_cell_is_a_formula_and_reading_gives_the_text_back(start):
     assert re.sub(DISARMED, "", disarmed(text)) == text
     assert disarmed("cmd = 1") == "cmd = 1"
     assert disarmed(-1.5) == -1.5
+
+
+def test_text_of_a_page_is_neither_markup_nor_obeyed():
+    assert escaped("a<b>\u202e\x1b\n") == "a&lt;b&gt;\\u202e\\x1b\n"
+    assert escaped('"', quote=False) == '"'

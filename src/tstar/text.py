@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
@@ -23,6 +24,11 @@ def printable(text: object, *, lines: bool = False) -> str:
         else character.encode("unicode_escape").decode()
         for character in str(text)
     )
+
+
+def escaped(text: object, *, quote: bool = True) -> str:
+    """Text for a page: shown as it is, neither markup nor anything that a browser would obey."""
+    return html.escape(printable(text, lines=True), quote=quote)
 
 
 # A spreadsheet takes a cell that starts so for a formula: an apostrophe goes before it, and off again on reading.

@@ -44,3 +44,13 @@ def test_json_is_readable_and_survives_a_file_name_that_is_no_text(capsys):
     out = capsys.readouterr().out
     assert '"α": 1' in out
     assert json.loads(out) == {"α": 1, "name": "a\udcff"}
+
+
+def test_what_a_terminal_would_obey_is_shown_escaped(capsys):
+    assert told("a\x1b[31mb\u202ec", terminal=False) == "a\\x1b[31mb\\u202ec\n"
+    value = {"α \u202e\x1b\x7f\U000e0001": ["\u2066"]}
+    tell_json(value)
+    text = capsys.readouterr().out
+    assert "α" in text
+    assert not any(hidden in text for hidden in "\u202e\x1b\x7f\U000e0001\u2066")
+    assert json.loads(text) == value

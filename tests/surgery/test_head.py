@@ -382,6 +382,6 @@ def test_a_temperature_that_float32_does_not_hold_is_refused(T):
 
 
 def test_weights_that_would_overflow_are_not_folded():
-    head = TemperedHead(nn.Linear(3, 2), 1e-6).half().eval()
+    head = TemperedHead(nn.Linear(3, 2), 1e-6, None).half().eval()
     with pytest.raises(TstarError, match=r"weight of head would not fit into torch\.float16"):
         head.fuse(path="head")

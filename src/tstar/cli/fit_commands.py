@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import AsJson, Metric, OfStudy, Runs, Where
 from tstar.cli.printing import tell, tell_json, wide_console
 from tstar.errors import TstarError, require
+from tstar.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,7 +213,7 @@ def _show(frame: pd.DataFrame, title: str, as_json: bool) -> None:
     console = wide_console()
     console.print(shown)
     for note in notes:
-        console.print(f"not possible: {escape(note)}", highlight=False)
+        console.print(f"not possible: {printable(note)}", highlight=False, markup=False)
 
 
 def _digits(column: pd.Series) -> int:

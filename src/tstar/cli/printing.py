@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from tstar.text import printable
+
 
 def tell_json(value: object) -> None:
-    """Print JSON in UTF-8; what UTF-8 cannot hold, of a file's name say, is escaped."""
+    """Print JSON in UTF-8; what UTF-8 cannot hold, of a file's name say, or cannot be seen, is escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    typer.echo(text.encode("utf-8", "backslashreplace").decode())
+    # A character that a terminal would obey stands in a string, where JSON has an escape for it.
+    typer.echo(re.sub(r"[^ -~\n]", lambda m: _visible(m[0]), text))
+
+
+def _visible(character: str) -> str:
+    return character if printable(character) == character else json.dumps(character)[1:-1]
 
 
 def wide_console() -> Console:
@@ -28,7 +36,7 @@ def tell(text: object, style: str = "", *, first: str = "", console: Console | N
     A word that is longer than the line, such as a path, stays whole. ``first``: a style of the first word.
     """
     out = console or Console()
-    for line in str(text).split("\n"):
+    for line in printable(text, lines=True).split("\n"):
         parts = [line]
         if out.is_terminal and len(line) > out.width:
             start = line[: len(line) - len(line.lstrip())]

@@ -34,8 +34,7 @@ def as_array(value: Any, what: str = "data") -> NDArray[Any] | None:
         return np.asarray(value)
     if is_tensor(value):
         return from_tensor(value, what)
-    if hasattr(value, "collect") and hasattr(value, "collect_schema"):
-        raise TstarError(f"{what} must be in memory, got a lazy frame; pass {what}.collect().")
+    refuse_lazy(value, what)
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TstarError(f"{what} must be dense, got a sparse matrix; pass {what}.toarray().")
     if hasattr(type(value), "__array__") or _holds_numbers(value):
@@ -46,6 +45,12 @@ def as_array(value: Any, what: str = "data") -> NDArray[Any] | None:
                 f"{what} of type {type(value).__name__} could not be read as an array of rows: {error}"
             ) from error
     return None
+
+
+def refuse_lazy(value: Any, what: str = "data") -> None:
+    """Refuse a frame of polars that is a plan, whose columns polars itself warns of asking for."""
+    if hasattr(value, "collect") and hasattr(value, "collect_schema"):
+        raise TstarError(f"{what} must be in memory, got a lazy frame; pass {what}.collect().")
 
 
 def from_tensor(value: Any, what: str = "data") -> NDArray[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.data import streams
-from tstar.data.arrays import as_array, is_tensor, label_array, numbers
+from tstar.data.arrays import as_array, is_tensor, label_array, numbers, refuse_lazy
 from tstar.data.images import Images, streamed
 from tstar.errors import TstarError
 
@@ -90,12 +90,8 @@ def open_data(
         return _from_mapping(data, labels)
     if isinstance(data, tuple) and len(data) == 2 and labels is None:
         return open_data(data[0], data[1])
-    if (
-        isinstance(labels, str)
-        and hasattr(data, "columns")
-        and not hasattr(data, "collect_schema")
-        and labels in data.columns
-    ):
+    refuse_lazy(data)
+    if isinstance(labels, str) and hasattr(data, "columns") and labels in data.columns:
         rest = [column for column in data.columns if column != labels]
         return open_data(data[rest], data[labels])
     if isinstance(data, list) and len(data) == 2 and labels is None and _are_arrays(data):

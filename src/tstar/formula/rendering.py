@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tstar.formula.cautions import Notice
+from tstar.text import escaped
 
 if TYPE_CHECKING:
     from tstar.formula.equation import Explanation
@@ -94,16 +94,16 @@ def as_rich(d: Description) -> Any:
 
 def as_html(d: Description) -> str:
     rows = "".join(
-        f"<tr><td>{html.escape(expression)}</td><td style='text-align:right'>{html.escape(value)}</td></tr>"
+        f"<tr><td>{escaped(expression)}</td><td style='text-align:right'>{escaped(value)}</td></tr>"
         for expression, value in d.terms
     )
     items = "".join(
-        f"<li style='color:{_COLORS[n.severity]}'><b>{n.severity}</b> {html.escape(n.message)}</li>"
+        f"<li style='color:{_COLORS[n.severity]}'><b>{n.severity}</b> {escaped(n.message)}</li>"
         for n in d.notices
     )
-    expected = f"<p>{html.escape(d.expectation)}</p>" if d.expectation else ""
-    reasons = "".join(f"<p>{html.escape(reason)}</p>" for reason in d.reasons)
-    return f"<div><b>{html.escape(d.verdict)}</b>{expected}<ul>{items}</ul>{reasons}<table>{rows}</table></div>"
+    expected = f"<p>{escaped(d.expectation)}</p>" if d.expectation else ""
+    reasons = "".join(f"<p>{escaped(reason)}</p>" for reason in d.reasons)
+    return f"<div><b>{escaped(d.verdict)}</b>{expected}<ul>{items}</ul>{reasons}<table>{rows}</table></div>"
 
 
 class Drawn(ABC):

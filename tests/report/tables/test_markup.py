@@ -64,3 +64,14 @@ def test_the_terminal_shows_names_as_they_are(nasty):
     console = Console(width=300, record=True, file=io.StringIO())
     console.print(to_rich(nasty))
     assert NASTY in console.export_text()
+
+
+def test_what_a_browser_would_obey_is_shown_escaped():
+    name = "a\u202e\x1b[31mb"
+    table = Table(
+        "t", name, ("name", name), (Block(((Cell(name, name), Cell(name, name)),), name),), name
+    )
+    text = to_html(table)
+    assert "\\u202e" in text
+    assert "\u202e" not in text
+    assert "\x1b" not in text

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 
 from tstar.report.catalogue import Plot
@@ -16,6 +15,7 @@ from tstar.report.page.summary import datasets_table, facts, origin
 from tstar.report.records import Records
 from tstar.report.tables.cells import Table
 from tstar.report.tables.markup import to_html
+from tstar.text import escaped
 
 _HERE = Path(__file__).parent
 
@@ -43,9 +43,9 @@ def build_page(
     frame = records.frame
     payload = json.dumps(runs_payload(frame), separators=(",", ":"), ensure_ascii=False)
     curves = curves_payload(frame["curves"].tolist() if "curves" in frame.columns else [])
-    links = [f'<a href="#fig-{d.plot.name}">{escape(d.plot.title)}</a>' for d in figures]
+    links = [f'<a href="#fig-{d.plot.name}">{escaped(d.plot.title)}</a>' for d in figures]
     parts = {
-        "title": escape(title),
+        "title": escaped(title),
         "style": (_HERE / "page.css").read_text(encoding="utf-8"),
         "script": (_HERE / "page.js").read_text(encoding="utf-8"),
         "headline": _headline(headline),
@@ -72,7 +72,7 @@ def build_page(
 def _contents(links: Sequence[str], tables: Sequence[Table]) -> str:
     """The list that stays beside the page where there is room for it."""
     names = [
-        f'<a href="#table-{escape(t.name)}">{escape(t.title.partition("]: ")[2] or t.title)}</a>'
+        f'<a href="#table-{escaped(t.name)}">{escaped(t.title.partition("]: ")[2] or t.title)}</a>'
         for t in tables
     ]
     sections = (
@@ -115,22 +115,22 @@ def _headline(found: Headline | None) -> str:
             f"95 %: {found.span}",
         )
     )
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences)
+    sentences = "".join(f"<p>{escaped(sentence)}</p>" for sentence in found.sentences)
     return (
         f'<div class="cards">{"".join(cards)}</div>{sentences}'
-        f"<p class='small'>{escape(found.method)}</p>"
+        f"<p class='small'>{escaped(found.method)}</p>"
     )
 
 
 def _card(number: str, what: str, interval: str) -> str:
     return (
-        f'<div class="card"><strong>{escape(number)}</strong><span>{escape(what)}</span>'
-        f"<small>{escape(interval)}</small></div>"
+        f'<div class="card"><strong>{escaped(number)}</strong><span>{escaped(what)}</span>'
+        f"<small>{escaped(interval)}</small></div>"
     )
 
 
 def _definitions(pairs: Sequence[tuple[str, str]]) -> str:
-    rows = "".join(f"<dt>{escape(word)}</dt><dd>{escape(value)}</dd>" for word, value in pairs)
+    rows = "".join(f"<dt>{escaped(word)}</dt><dd>{escaped(value)}</dd>" for word, value in pairs)
     return f"<dl>{rows}</dl>"
 
 
@@ -148,29 +148,29 @@ def _figure(drawn: Drawn, records: Records) -> str:
         else f"tstar figure {plot.name} -o {plot.name}.svg"
     )
     return (
-        f'<figure id="fig-{escape(plot.name)}"><h3>{escape(plot.title)}</h3>{"".join(drawn.pictures)}'
-        f"<figcaption>{escape(plot.reading + more)} {_code(command)}</figcaption></figure>"
+        f'<figure id="fig-{escaped(plot.name)}"><h3>{escaped(plot.title)}</h3>{"".join(drawn.pictures)}'
+        f"<figcaption>{escaped(plot.reading + more)} {_code(command)}</figcaption></figure>"
     )
 
 
 def _code(command: str) -> str:
     """A command whose lines break between words: a browser breaks --metric after its hyphens."""
-    words = " ".join(f"<span>{escape(word)}</span>" for word in command.split(" "))
+    words = " ".join(f"<span>{escaped(word)}</span>" for word in command.split(" "))
     return f"<code>{words}</code>"
 
 
 def _table(table: Table) -> str:
     source = f" {_code(table.command)}" if table.command else ""
-    notes = "".join(f"<p class='small'>{escape(text)}</p>" for text in table.notes)
+    notes = "".join(f"<p class='small'>{escaped(text)}</p>" for text in table.notes)
     return (
-        f'<section class="table" id="table-{escape(table.name)}"><h3>{escape(table.title)}</h3>'
+        f'<section class="table" id="table-{escaped(table.name)}"><h3>{escaped(table.title)}</h3>'
         f'<div class="scroll">{to_html(table)}</div>'
-        f"<p class='small'>{escape(table.note)}{source}</p>{notes}</section>"
+        f"<p class='small'>{escaped(table.note)}{source}</p>{notes}</section>"
     )
 
 
 def _missing(reasons: Sequence[str]) -> str:
     if not reasons:
         return ""
-    items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+    items = "".join(f"<li>{escaped(reason)}</li>" for reason in reasons)
     return f"<details><summary>What these runs cannot show, and why ({len(reasons)})</summary><ul>{items}</ul></details>"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from tstar.report.style import FAINT, INK, look, svg_text
+from tstar.text import escaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def _pieces(figure: Figure, svg: str) -> str:
     for i, axes in bars:
         legend.append(_piece([groups[f"panel-{i}"]], _box(axes), height, "colors", fixed=True))
     width = (boxes[0][2] - boxes[0][0]) * 4 / 3
-    about = "".join(f"<p>{escape(text)}</p>" for text in _about(figure))
+    about = "".join(f"<p>{escaped(text)}</p>" for text in _about(figure))
     return (
         f'<div class="picture" style="--panel: {width:.0f}px">{about}'
         + (f'<div class="legend">{"".join(legend)}</div>' if legend else "")
@@ -141,5 +141,5 @@ def _piece(
     # matplotlib names its own font; the page's is there for certain.
     content = re.sub(r"font-family: [^;\"]*", "font-family: var(--figure-font)", content)
     content = re.sub(r"font: ([^;\"]*?)px [^;\"]*", r"font: \1px var(--figure-font)", content)
-    name = escape(label.replace(r"\$", "$").replace("\n", ", "))
+    name = escaped(label.replace(r"\$", "$").replace("\n", ", "))
     return f'<svg role="img" aria-label="{name}" viewBox="{view}"{size}>{content}</svg>'

@@ -6,11 +6,10 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING
 
 from tstar.report.tables.cells import Cell, Table
-from tstar.text import disarmed, printable
+from tstar.text import disarmed, escaped, printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -39,14 +38,14 @@ _PRINTED = {
 def to_html(table: Table) -> str:
     """A ``<table>``; each block is a body of its own, so that sorting stays within it."""
     cells = "".join(
-        f'<th scope="col"{_align(i, table)}><button type="button">{escape(name)}</button></th>'
+        f'<th scope="col"{_align(i, table)}><button type="button">{escaped(name)}</button></th>'
         for i, name in enumerate(table.columns)
     )
     lines = ['<table class="sortable">', f"<thead><tr>{cells}</tr>"]
     for head in table.heads:
         lines.append(
             "<tr>"
-            + "".join(f"<td{_align(i, table)}>{escape(t)}</td>" for i, t in enumerate(head))
+            + "".join(f"<td{_align(i, table)}>{escaped(t)}</td>" for i, t in enumerate(head))
             + "</tr>"
         )
     lines.append("</thead>")
@@ -55,7 +54,7 @@ def to_html(table: Table) -> str:
         if block.heading:
             span = len(table.columns)
             lines.append(
-                f'<tr class="block"><th colspan="{span}" scope="rowgroup">{escape(block.heading)}</th></tr>'
+                f'<tr class="block"><th colspan="{span}" scope="rowgroup">{escaped(block.heading)}</th></tr>'
             )
         for row in block.rows:
             lines.append(
@@ -181,13 +180,13 @@ def _align(index: int, table: Table) -> str:
 
 
 def _sorting(cell: Cell) -> str:
-    return "" if cell.value is None else f' data-value="{escape(str(cell.value))}"'
+    return "" if cell.value is None else f' data-value="{escaped(str(cell.value))}"'
 
 
 def _html_mark(cell: Cell) -> str:
-    text = escape(printable(cell.text))
+    text = escaped(printable(cell.text))
     return {"best": f"<b>{text}</b>", "second": f"<u>{text}</u>", "": text}[cell.mark]
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", escape(text, quote=False)).replace("\n", " ")
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", escaped(text, quote=False)).replace("\n", " ")
