@@ -14,7 +14,7 @@ from tstar.report.style import COLORS, FAINT, INK, LINES, MARKERS, look, new_fig
 
 GRID = (0.25, 1, 4, 16, 64, 256)
 LABELS = {
-    "default": "T = 1",
+    "default": "BN, T = 1",
     "sqrt-m": "sqrt(M)",
     "heated-up": "heated-up, sqrt(M)/16",
     "adacos-fixed": "AdaCos, fixed",
@@ -27,7 +27,7 @@ LABELS = {
 
 
 def curves(found: Sequence[Curve]) -> Any:
-    """Test accuracy below the best of the grid, against T: a panel a data set, a line a width."""
+    """Test accuracy below the best of the grid, against T: one panel per data set, one line per width."""
     names = sorted({str(case.facts["dataset"]) for case in found})
     widths = sorted({int(case.facts["num_features"]) for case in found})
     with look():
@@ -42,7 +42,9 @@ def curves(found: Sequence[Curve]) -> Any:
             _temperatures(ax)
             ax.set_ylim(-20, 1)
             ax.grid(axis="y")
-            ax.set_title(f"{short(name.replace('_32', ''), 20)}, K = {_classes(found, name)}")
+            ax.set_title(
+                f"{short(name.replace('_32', '').replace('cifar100+tinyimagenet', 'cifar100 + tiny'), 20)}, K = {_classes(found, name)}"
+            )
         for ax in axes[-4:]:
             ax.set_xlabel("temperature")
         for ax in axes[::4]:
@@ -95,7 +97,7 @@ def regrets(rules: pd.DataFrame, part: str, labels: dict[str, str]) -> Any:
         ax.errorbar(mine["regret"], y, xerr=[low.clip(0), high.clip(0)], fmt="o", color=COLORS[0], ms=4, lw=1.2)  # fmt: skip
         ax.axvline(mine["noise"].iloc[0], color=INK, lw=1, ls=":", label="noise alone")
         ax.set_yticks(y, [labels.get(name, name) for name in mine["rule"]])
-        ax.set_xlabel("points of test accuracy below the oracle, 95 % interval over data sets")
+        ax.set_xlabel("points below the oracle (95 % interval over data sets)")
         ax.grid(axis="x")
         ax.legend()
     return figure

@@ -35,7 +35,7 @@ RULES = {
     "ours-csg": "the paper's csg",
     "ours-cn": "the paper's cn",
     "ours-csgcn": "the paper's csg + cn",
-    "default": "T = 1",
+    "default": "BN, T = 1",
     "sqrt-m": "sqrt(M)",
     "heated-up": "heated-up, sqrt(M)/16",
     "adacos-fixed": "AdaCos, fixed",
@@ -52,7 +52,7 @@ LAWS = {
     "one power": "one power free, by optimizer",
     "max(floor, min(cn, limit))": "max(floor, min(cn, limit))",
     "max(1, min(cn, limit))": "max(1, min(cn, limit)): never below T = 1",
-    "default": "T = 1",
+    "default": "BN, T = 1",
     "cn·sqrt(lr/0.1)": "cn·sqrt(lr/0.1)",
     "ours-cn": "the paper's cn",
     "ours-csgcn": "the paper's csg + cn",
@@ -89,7 +89,7 @@ def worth() -> str:
     table = pd.read_csv(ROOT / "results/budget/laws.csv").set_index("rule")
     names = {
         "min(cn, limit)": "this law",
-        "default": "T = 1",
+        "default": "BN, T = 1",
         "cn·sqrt(lr/0.1)": "the paper's cn, times sqrt(lr/0.1)",
         "ours-csgcn": "the paper's csg + cn",
         "ours-cn": "the paper's cn",

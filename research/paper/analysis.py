@@ -113,7 +113,7 @@ def _choice(scenario: str, allowed: tuple[str, ...]) -> dict[str, Any]:
     result = comparison.result
     evidence = (
         f"On the paper's {result.n} data sets ({_WORDS[scenario]}) {best} has the best mean accuracy, "
-        f"{means[best]:.2f} % against {scores['T=1'].mean():.2f} % at T = 1: "
+        f"{means[best]:.2f} % against {scores['T=1'].mean():.2f} % with the plain model: "
         f"{result.wins} wins, {result.losses} {'loss' if result.losses == 1 else 'losses'} "
         f"(Wilcoxon p = {result.wilcoxon_p:.3f}, Holm {comparison.holm_p:.3f}); "
         f"{second} comes next with {means[second]:.2f} %, which {best} beats on {versus.wins} of {result.n} "

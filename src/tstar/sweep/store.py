@@ -35,7 +35,8 @@ _ADVICE = {
     "read-only": f"the file or its folder is read-only; choose a writable --store; {_SAFE}",
     "unable to open": "its folder must exist and be writable; choose another --store",
     "locked": f"another process holds it; try again; {_SAFE}",
-    "not a database": "it is not a store of tstar, or its beginning is damaged; choose another --store, or a copy of it",
+    "not a database": "it is not a store of tstar, or its beginning is damaged; choose another --store, or a copy of it; an "
+    "export (.parquet, .csv) becomes a store by tstar runs merge FILE --into runs.db",
     "malformed": "the file is damaged and runs may be lost: use a copy, or save what can be read with "
     "sqlite3 FILE .recover",
 }
