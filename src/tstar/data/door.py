@@ -93,7 +93,7 @@ def open_data(
     if (
         isinstance(labels, str)
         and hasattr(data, "columns")
-        and not hasattr(data, "collect_schema")
+        and not hasattr(data, "collect")  # of a lazy table, which has no rows yet
         and labels in data.columns
     ):
         rest = [column for column in data.columns if column != labels]

@@ -31,7 +31,7 @@ def test_one_row_per_data_set(records):
     (block,) = datasets_table(records).blocks
     shown = {row[0].text: [cell.text for cell in row[2:]] for row in block.rows}
     each = len(records.frame) // 3
-    assert shown["hard"] == ["100", "25.5", "1,000", f"{each:,}"]
+    assert shown["hard"] == ["100", "25.500", "1,000", f"{each:,}"]
     assert set(shown) == {"easy", "middle", "hard"}
 
 
