@@ -92,8 +92,8 @@ def open_data(
         return open_data(data[0], data[1])
     if (
         isinstance(labels, str)
-        and hasattr(data, "columns")
         and not hasattr(data, "collect")  # of a lazy table, which has no rows yet
+        and hasattr(data, "columns")
         and labels in data.columns
     ):
         rest = [column for column in data.columns if column != labels]
