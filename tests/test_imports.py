@@ -140,7 +140,7 @@ def without_encoding(tree: ast.AST) -> list[int]:
         as_text = given.get("text") == "True" or given.get("universal_newlines") == "True"
         if name in ("read_text", "write_text") and owner:
             as_text = len(words) < (1 if name == "read_text" else 2)
-        elif name == "open" and owner not in ("Image", "os", "pil", "webbrowser"):
+        elif name == "open" and owner not in ("Image", "archive", "os", "pil", "webbrowser"):
             modes = words[:1] if owner else words[1:2]  # a path's own open has the mode first
             as_text = "b" not in given.get("mode", (modes or ["r"])[0])
         if as_text and "encoding" not in given:

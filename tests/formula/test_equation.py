@@ -267,6 +267,7 @@ def test_the_explanation_as_plain_types():
     assert [term["value"] for term in told["terms"]] == [8.0, 1.0]
     assert told["limit"] == vars(found.limit)
     how = {"optimizer": "sgd", "family": "sgd", "lr": 0.1, "steps": 40, "label_smoothing": 0.0}
+    how["tuned"] = False
     assert told["training"] == how
     assert told["verdict"] == "Train at T = 5.657, with a BatchNorm before the output layer."
     assert "limit" not in explain(64).to_dict()
