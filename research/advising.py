@@ -58,8 +58,8 @@ def at_tuned(rows: pd.DataFrame) -> pd.DataFrame:
     lr = (rows["lr"] * rows["tuned_lr"]).map(nice)
     made = rows.assign(**theirs, lr=lr, decay=rows["tuned_decay"], searched=math.nan)
     made = made[made["bn"].notna()].reset_index(drop=True)
-    nothing = [column for name, column in COLUMNS.items() if name != "bn"]
-    return with_gains(made.assign(**dict.fromkeys(nothing, math.nan)))
+    others = [f"{column}{seed}" for name, column in COLUMNS.items() if name != "bn" for seed in ("", "_1")]  # fmt: skip
+    return with_gains(made.assign(**dict.fromkeys(others, math.nan)))
 
 
 # -- who gets what -------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_an_interval_spans_its_refits_and_stays_in_the_box(found, task):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"replicates": 1}, "at least 2 replicates, got 1"),
+        ({"replicates": 1}, "a whole number of at least 2, got bootstrap=1"),
         ({"level": 0.0}, "level"),
         ({"level": 1.5}, "level"),
     ],

@@ -66,7 +66,7 @@ def test_a_walk_ends_where_the_tolerance_is_lost(sign):
     assert flat.unidentified == ()
     assert str(flat).startswith("alpha 2 … 2, beta 2 … 4; T moves by 2 on average")
     assert "bound" not in str(flat)
-    middle = flat.points(3)[1]
+    middle = flat.points()[2]
     assert (len(flat.points()), middle) == (5, pytest.approx((2.0, 3.0), rel=0.01))
 
 

@@ -46,7 +46,7 @@ def test_a_record_is_made_once_and_passed_whole():
     assert Training.of(made, lr=0.1).lr == 0.1
     assert made.to_dict() == {
         **{"optimizer": "sgd", "lr": 0.01, "steps": 800, "momentum": 0.5, "batch_size": 32},
-        **{"label_smoothing": 0.0, "scenario": "finetune", "family": "sgd"},
+        **{"label_smoothing": 0.0, "scenario": "finetune", "tuned": False, "family": "sgd"},
     }
 
 

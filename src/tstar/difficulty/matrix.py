@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tstar.bars import progress
 from tstar.data.arrays import as_array, encode, looks_like_tokens, numbers, plain
 from tstar.data.door import Source, open_data
-from tstar.data.limits import MEMORY, most_held
+from tstar.data.limits import MEMORY, most_bytes, most_held
 from tstar.data.pixels import from_pil, is_image, is_pil, pixels
 from tstar.data.streams import elsewhere
 from tstar.difficulty.embedding import Embed, embedder, prepared, runs
@@ -142,7 +142,8 @@ class Rows:
     """
 
     def __init__(self, expected: int | None) -> None:
-        self._expected, self._most = expected or 0, most_held()
+        # csg has no way without its matrix: it may have as much as an ordinary file, also where images are never held.
+        self._expected, self._most = expected or 0, max(most_held(), most_bytes())
         self._room = expected or 1024
         self._values: NDArray[Any] | None = None
         self._count = 0
