@@ -144,8 +144,7 @@ def tuned():
         if (row["point"], row["recipe"]) == ("each at its own best", "BN, T")
     }
     most = max(abs(float(best["core"][end])) for end in ("low", "high"))
-    least, top = (float(best["wide"][end]) for end in ("worst", "best"))
-    return f"level within {most:.1f} points in the same study; with M = 1,024 it was {least:.0f} to {top:.0f} points above"
+    return f"level within {most:.1f} points in the controlled study at M = 64"
 
 
 def demo_table():

@@ -40,7 +40,7 @@ def test_the_second_atlas_is_the_committed_export():
 
 
 def test_there_are_two():
-    with pytest.raises(TstarError, match="atlases 1 and 2, got 3"):
+    with pytest.raises(TstarError, match="from 1 to 2, got which=3"):
         tstar.atlas(3)
 
 

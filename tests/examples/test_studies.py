@@ -135,7 +135,9 @@ def test_the_script_starts_ray_on_all_nodes_and_ends_it(tmp_path):
         PORT="6400",
         PYTHONPATH=str(tmp_path),
     )
-    told = [line.split(" ", 2) for line in (tmp_path / "told").read_text().splitlines()]
+    told = [
+        line.split(" ", 2) for line in (tmp_path / "told").read_text(encoding="utf-8").splitlines()
+    ]
     head, *others = (row for row in told if row[2].startswith("start"))
     assert (head[0], sorted(row[0] for row in others)) == ("one", ["three", "two"])
     assert "--head --node-ip-address=10.0.0.1 --port=6400 --num-cpus=4" in head[2]

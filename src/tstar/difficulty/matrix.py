@@ -142,8 +142,8 @@ class Rows:
     """
 
     def __init__(self, expected: int | None) -> None:
-        # csg has no way without its matrix: it may have as much as an ordinary file, also where images are never held.
-        self._expected, self._most = expected or 0, max(most_held(), most_bytes())
+        # Where images are never held (0), csg may still have its matrix: as much as a file may unpack to.
+        self._expected, self._most = expected or 0, most_held() or most_bytes()
         self._room = expected or 1024
         self._values: NDArray[Any] | None = None
         self._count = 0
