@@ -36,7 +36,9 @@ def forgiving() -> str:
         name = (
             recipe
             if recipe == "plain"
-            else f"{recipe} = {T:g}".replace("T, matched =", "matched, T =")
+            else f"{recipe} = {T:g}".replace("T, matched =", "matched, T =").replace(
+                "T, ×T =", "×T, T ="
+            )
         )
         shown = [
             "–"

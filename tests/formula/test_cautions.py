@@ -1,5 +1,7 @@
 """Every concern, and every constant in it: each test fails when its constant moves."""
 
+from dataclasses import replace
+
 import pytest
 
 import tstar
@@ -259,3 +261,13 @@ def test_a_fact_against_the_papers_training_leaves_the_model(told, leave):
     (said,) = (n for n in result.notices if n.code == "unknown-training")
     assert ("so nothing is advised" in said.message) is leave
     assert not tstar.explain(64, 10, variant="cn", **told).leave
+
+
+def test_a_network_larger_than_any_that_was_measured_is_told():
+    sgd = Training("sgd", 0.1, 1000)
+    assert list(cautions.network_size(sgd, 1_100_000)) == []
+    (notice,) = cautions.network_size(sgd, 25_600_000)
+    assert (notice.severity, notice.code) == ("caution", "large-network")
+    assert "25.6 million parameters" in notice.message
+    assert "had up to 1.1 million" in notice.message
+    assert list(cautions.network_size(replace(sgd, scenario="finetune"), 25_600_000)) == []
