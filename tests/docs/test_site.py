@@ -88,7 +88,7 @@ def test_the_home_page_has_the_figure_and_says_when_not_to_use_it(site: Path):
     for title in re.findall(r"^## (When not to use it|.*expect.*)$", readme, re.MULTILINE):
         assert f">{title}<" in page
     # What was measured is a page of the site, and the README's links lead there.
-    for words, place in (("the second atlas", "atlas2"), ("three speeds", "speeds")):
+    for words, place in (("the second atlas", "atlas2"), ("controlled study", "speeds")):
         assert f'href="results/{place}/">{words}</a>' in page
 
 
