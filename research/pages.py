@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from research import pages_atlas2, pages_speeds
+from research import long_runs, pages_atlas2, pages_speeds
 from research.markdown import table as table_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +22,7 @@ PAGES = (
     *("README.md", "results/README.md", "results/budget/README.md", "docs/training.md"),
     *("results/report/README.md", "results/fit/coverage.md", "results/speeds/README.md"),
     *("results/atlas2/README.md", "results/fresh/README.md", "results/rising/README.md"),
+    "results/long/README.md",
 )
 _SLOT = re.compile(
     r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n*<!-- end of table -->)", re.DOTALL
@@ -196,6 +197,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "gain": gain,
     **pages_atlas2.TABLES,
     **pages_speeds.TABLES,
+    "long": long_runs.long_table,
 }
 
 
