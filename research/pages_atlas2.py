@@ -142,11 +142,11 @@ def when_not() -> str:
 
     return (
         f"- **Long trainings**: from 1,000 steps on the advice is at {gain('from 1,000 steps')} over the plain model, and at {gain('from 1,000 steps', TOLD)} where that is tuned; "
-        "`recommend` leaves the model alone where similar trainings did not gain. Long trainings of large networks were not measured (small networks, no GPU): it says so, and leaves them "
+        "`recommend` leaves the model alone where similar trainings did not gain. Long trainings of large networks were hardly measured ([VGG9](results/long/README.md), no GPU): it says so, and leaves them "
         'alone too. The paper\'s T* was fitted at 200 epochs of SGD at 0.1; it is there by name (`variant="cn"`).\n'
         f"- **A model that fits its training set completely** in the time it has: {gain('plain fits its training set')}, and {gain('plain fits its training set', TOLD)} where it is tuned; in a "
         "[controlled study](results/speeds/README.md) of such runs nothing.\n"
-        f"- **AdamW and Adam at a rate that you have tuned**: {gain('optimizer: adamw', TOLD)}; on frozen features {gain('frozen, adamw', TOLD)}.\n"
+        f"- **AdamW and Adam at a rate that you have tuned**: {gain('optimizer: adamw', TOLD)}, most of it with layer norms inside, {gain('layer-norms, adamw', TOLD)}.\n"
         f"- **Batch norms inside the network, a narrow last layer, SGD, all tuned**: {gain('batch-norms, sgd', TOLD)} over all widths; level within {_level():.1f} points in the controlled study at M = 64."
     )
 
