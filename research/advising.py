@@ -27,6 +27,7 @@ from tstar.formula.training import SCHEDULES, Training
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
+TOLD = "tuned, told"  # over a tuned model whose user says so: the advice keeps its rate and decay
 COLUMNS = {"rate": "plain_faster", "bn": "bn", "faster": "faster_bn", "fastest": "fastest_bn"}
 SHIPPED = Path(similar.__file__).with_name(similar.FILE)
 FEWEST = 6  # conditions of a group, below which nothing is advised
@@ -201,7 +202,7 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
     usual, told = left_out(rows, CANDIDATES[SHIPS], by), left_out(theirs, TUNED[SHIPS], by)
     made = []
     for baseline, table_of, advised, column in (
-        ("plain", rows, usual, "gain"), ("tuned", rows, usual, "over_tuned"), ("tuned, told", theirs, told, "gain"),
+        ("plain", rows, usual, "gain"), ("tuned", rows, usual, "over_tuned"), (TOLD, theirs, told, "gain"),
     ):  # fmt: skip
         for part, mask in groups(table_of).items():
             some = table_of[mask]
@@ -242,9 +243,9 @@ def entry(row: Row) -> dict[str, Any]:
 
 def shipped(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
     """Everything that the advice reads, from the whole atlas: from scratch and fine-tuned, at the usual and at tuned rates."""
-    usual, told = known_of(rows, tuned), known_of(at_tuned(rows), at_tuned(tuned))
-    choices = [*chosen(rows, tuned, ADVISED, False), *chosen(at_tuned(rows), at_tuned(tuned), ["bn"], True)]  # fmt: skip
-    return {**usual, "choices": choices, "tuned": told}
+    usual, told = (rows, tuned), (at_tuned(rows), at_tuned(tuned))
+    choices = [*chosen(*usual, ADVISED, False), *chosen(*told, ["bn"], True)]
+    return {**known_of(*usual), "choices": choices, "tuned": known_of(*told)}
 
 
 def known_of(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:

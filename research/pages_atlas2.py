@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import pandas as pd
 
-from research.advising import SHIPS
+from research.advising import SHIPS, TOLD
 from research.markdown import table
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -21,7 +21,6 @@ KINDS = {
 }
 OPTIMIZERS = {"sgd": "SGD", "adamw": "AdamW"}
 SHOWN = ("tuned plain", "BN, T = 1", "BN, T", "BN, T, rate × 3", "BN, T, rate × 10")
-TOLD = "tuned, told"  # the user's rate and decay are tuned, and the advice keeps them
 RIVALS = ("BN, T", "BN, T = 1", "Insert LN", "learned T", "label smoothing")
 
 
@@ -36,10 +35,18 @@ def _cells(part: str, recipes: tuple[str, ...], over: str = "plain") -> tuple[in
     return int(made["conditions"].max()) if len(made) else 0, cells
 
 
+def _kinds() -> dict[str, str]:
+    """Kinds of networks by optimizer, in words, and what the tables call them."""
+    return {
+        f"{kind}, {name}": f"{key}, {optimizer}"
+        for key, kind in KINDS.items()
+        for optimizer, name in OPTIMIZERS.items()
+    }
+
+
 def user_gain() -> str:
     """What recipes give over the default plain model, by kind of network and optimizer."""
-    parts = {"all but fine-tuning": "all"}
-    parts |= {f"{kind}, {name}": f"{key}, {optimizer}" for key, kind in KINDS.items() for optimizer, name in OPTIMIZERS.items()}  # fmt: skip
+    parts = {"all but fine-tuning": "all", **_kinds()}
     parts |= {"plain fits its training set": "plain fits its training set", "plain does not": "plain does not fit it"}  # fmt: skip
     parts |= {words: words for words in ("up to 300 steps", "from 1,000 steps", "10,000 steps and more")}  # fmt: skip
     parts |= {"drawn after the recipe was fixed": "drawn after the recipe was fixed"}
@@ -88,8 +95,7 @@ def worth() -> str:
 def expect() -> str:
     """What the advice gives over the user's own model, at its usual rate and where it was tuned."""
     ours = _shipped()
-    parts = {"all": "all"}
-    parts |= {f"{kind}, {name}": f"{key}, {optimizer}" for key, kind in KINDS.items() for optimizer, name in OPTIMIZERS.items()}  # fmt: skip
+    parts = {"all": "all", **_kinds()}
     parts |= {words: words for words in ("plain fits its training set", "up to 300 steps", "from 1,000 steps", "10,000 steps and more")}  # fmt: skip
     lines = []
     for words, part in parts.items():
