@@ -85,11 +85,14 @@ TUNED_FACTS = {  # classes, M
 }
 # Families whose steps are quick enough for 10,000 of them and more.
 LONG_FAMILIES = ("mlp", "text-mlp", "mlp-no-norm")
+# Those whose steps are not: 5,000 and more, of narrow networks in small batches.
+DEEP_FAMILIES = ("resnet", "vit", "vgg", "convnext", "pyramidnet", "mixer")
 # Where the numbers of further kinds of conditions begin.
 PROBES = 10_000  # linear probes
 LONG = 20_000  # 10,000 to 40,000 steps on few samples
+DEEP = 25_000  # 5,000 to 8,000 steps of convolutional networks and transformers, on few images
 TUNING = 30_000  # pretrained networks, all of them trained or by LoRA
-STRATA = (0, PROBES, LONG, TUNING)
+STRATA = (0, PROBES, LONG, DEEP, TUNING)
 KINDS = {"image": 0.55, "signal": 0.15, "vector": 0.1, "text": 0.2}
 KIND_OF = {
     **dict.fromkeys(("vit", "convnext", "mixer"), "layer-norms"),
@@ -111,6 +114,7 @@ SECONDS = (
     3.5  # the most that a run may take by the estimate below, and a quarter more for the shortest
 )
 LONG_SECONDS = 16.0  # the same of a long run; at least 10,000 steps whatever they take
+DEEP_SECONDS = 40.0  # the same of a long run of DEEP_FAMILIES; at least 5,000 steps
 QUICK = 1.4  # the same from condition FIRST on, where the run is not meant to fit its training set
 FIRST = 40
 TESTED = 300  # test samples at the least (or all there are): fewer would drown everything in noise
@@ -131,7 +135,7 @@ class Condition:
 
     @property
     def long(self) -> bool:
-        """Of 10,000 steps and more: fewer recipes."""
+        """Of 5,000 steps and more: fewer recipes."""
         return LONG <= self.index < TUNING
 
     @property
@@ -161,7 +165,7 @@ def draw(
 ) -> Condition:
     """Condition ``index``: the same whatever has been drawn before; ``STRATA`` says which are of another kind."""
     if index >= PROBES:
-        further = {PROBES: _probe, LONG: _long, TUNING: _tuning}
+        further = {PROBES: _probe, LONG: _long, DEEP: _long, TUNING: _tuning}
         return further[max(start for start in STRATA if start <= index)](index, seed)
     block, place = divmod(index, len(families))
     family = list(families)[np.random.default_rng([seed, block]).permutation(len(families))[place]]
@@ -280,8 +284,10 @@ def _probe(index: int, seed: int) -> Condition:
 def _long(index: int, seed: int) -> Condition:
     """A long run on few samples, which the plain model learns by heart."""
     random = np.random.default_rng([seed, index])
-    family = LONG_FAMILIES[(index - LONG) % len(LONG_FAMILIES)]
-    kinds = [kind for kind in FAMILIES[family] if kind in DATA]
+    deep = index >= DEEP
+    families, start = (DEEP_FAMILIES, DEEP) if deep else (LONG_FAMILIES, LONG)
+    family = families[(index - start) % len(families)]
+    kinds = ["image"] if deep else [kind for kind in FAMILIES[family] if kind in DATA]
     kind = str(random.choice(kinds))
     dataset = str(random.choice(list(DATA[kind])))
     available, rows, tests = DATA[kind][dataset]
@@ -289,13 +295,15 @@ def _long(index: int, seed: int) -> Condition:
     there = rows * classes // available
     samples = min(there, max(_log_int(random, 400, 1000), PER_CLASS * classes))
     wide = _log_choice(random, 32, 512)
-    narrow = 64 if wide > 64 else None
+    most = 32 if deep else 64
+    narrow = most if wide > most else None
     optimizer = "adamw" if random.random() < 0.35 else "sgd"
-    batch = int(random.choice([16, 32, 64]))
+    batch = int(random.choice([8, 16] if deep else [16, 32, 64]))
     lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
     decay *= float(random.choice([1, 0, 10], p=[0.7, 0.15, 0.15]))
     cost = _step_seconds(family, kind, narrow or wide, None, batch)
-    steps = _log_int(random, 10_000, max(10_000, min(40_000, int(LONG_SECONDS / cost))))
+    fewest, limit, seconds = (5_000, 8_000, DEEP_SECONDS) if deep else (10_000, 40_000, LONG_SECONDS)  # fmt: skip
+    steps = _log_int(random, fewest, max(fewest, min(limit, int(seconds / cost))))
     config = Config(
         steps=steps,
         batch_size=batch,

@@ -30,6 +30,7 @@ from typing import Any
 import torch
 
 from research.conditions import (
+    DEEP,
     LONG,
     PROBES,
     SEED,
@@ -217,7 +218,7 @@ def main() -> None:
     parser.add_argument("--data-root", required=True)
     parser.add_argument("--conditions", type=int, default=250)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--first", type=int, choices=STRATA, default=0, help=f"Conditions from here on: {PROBES} linear probes, {LONG} long runs, {TUNING} fine-tuning.")  # fmt: skip
+    parser.add_argument("--first", type=int, choices=STRATA, default=0, help=f"Conditions from here on: {PROBES} linear probes, {LONG} and {DEEP} long runs, {TUNING} fine-tuning.")  # fmt: skip
     parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
     given = parser.parse_args()
     torch.set_num_threads(1)

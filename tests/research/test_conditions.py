@@ -5,6 +5,8 @@ from collections import Counter
 from research.conditions import (
     DATA,
     FAMILIES,
+    DEEP,
+    DEEP_FAMILIES,
     LONG,
     PROBED,
     PROBES,
@@ -65,6 +67,16 @@ def test_long_runs_see_few_samples_often():
         spec = condition.plain
         assert 10_000 <= spec.config.steps <= 40_000
         assert spec.config.steps * spec.config.batch_size >= 60 * spec.train_samples
+
+
+def test_long_runs_of_every_deep_family_in_turn():
+    drawn = [draw(DEEP + i) for i in range(12)]
+    assert [c.family for c in drawn] == 2 * list(DEEP_FAMILIES)
+    for condition in drawn:
+        spec = condition.plain
+        assert condition.long and not condition.brief
+        assert 5_000 <= spec.config.steps <= 8_000
+        assert spec.config.steps * spec.config.batch_size >= 30 * spec.train_samples
 
 
 def test_fine_tuning_takes_every_pair_in_turn_and_is_brief():
