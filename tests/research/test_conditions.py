@@ -4,9 +4,9 @@ from collections import Counter
 
 from research.conditions import (
     DATA,
-    FAMILIES,
     DEEP,
     DEEP_FAMILIES,
+    FAMILIES,
     LONG,
     PROBED,
     PROBES,
@@ -74,7 +74,8 @@ def test_long_runs_of_every_deep_family_in_turn():
     assert [c.family for c in drawn] == 2 * list(DEEP_FAMILIES)
     for condition in drawn:
         spec = condition.plain
-        assert condition.long and not condition.brief
+        assert condition.long
+        assert not condition.brief
         assert 5_000 <= spec.config.steps <= 8_000
         assert spec.config.steps * spec.config.batch_size >= 30 * spec.train_samples
 
