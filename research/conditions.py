@@ -336,12 +336,11 @@ def _tuning(index: int, seed: int) -> Condition:
     network, dataset = TUNED[(index - TUNING) % len(TUNED)]
     images = network == "mobilenet"
     optimizer = "sgd" if images and random.random() < 0.5 else "adamw"
-    lr = {"sgd": 0.01, "adamw": 1e-3 if "lora" in network else 1e-4}[optimizer]
     config = Config(
         steps=_log_int(random, 100, 200 if images else 150),
         batch_size=16 if images else 8,
         optimizer=optimizer,
-        lr=lr,
+        lr=tuning_rate(network, optimizer),
         weight_decay=5e-4 if optimizer == "sgd" else 0.01,
         schedule=str(random.choice(["cosine", "linear"])),
         val_fraction=0.2,
@@ -357,6 +356,11 @@ def _tuning(index: int, seed: int) -> Condition:
         config=config,
     )
     return Condition(index, network, plain)
+
+
+def tuning_rate(network: str, optimizer: str) -> float:
+    """The usual rate of fine-tuning."""
+    return {"sgd": 0.01, "adamw": 1e-3 if "lora" in network else 1e-4}[optimizer]
 
 
 def data_of(spec: Spec) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+OPTIMIZERS = {"sgd": "SGD", "adamw": "AdamW"}
+
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """The first column to the left, the others to the right."""

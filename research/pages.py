@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from research import long_runs, pages_atlas2, pages_speeds
+from research.markdown import OPTIMIZERS
 from research.markdown import table as table_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,12 +110,11 @@ def powers() -> str:
     """Where training gets too hot, as powers of what the training gives."""
     table = pd.read_csv(ROOT / "results/atlas/cliff_powers.csv")
     theory = {"sgd": "1/2, 1/2, -1/2", "adamw": "1, 1, 0"}
-    words = {"sgd": "SGD", "adamw": "AdamW"}
     lines = []
     for optimizer in theory:
         mine = table[table["optimizer"] == optimizer].set_index("of")
         cells = [f"{row['power']:.2f} ± {row['standard_error']:.2f}" for _, row in mine.loc[["lr·steps", "M", "K"]].iterrows()]  # fmt: skip
-        lines.append([f"{words[optimizer]}, {mine['conditions'].iloc[0]} conditions", *cells, theory[optimizer]])  # fmt: skip
+        lines.append([f"{OPTIMIZERS[optimizer]}, {mine['conditions'].iloc[0]} conditions", *cells, theory[optimizer]])  # fmt: skip
     return table_of(["", "lr·steps", "M", "K", "theory"], lines)
 
 
@@ -198,6 +198,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **pages_atlas2.TABLES,
     **pages_speeds.TABLES,
     "long": long_runs.long_table,
+    "finetuned": long_runs.finetuned_table,
 }
 
 

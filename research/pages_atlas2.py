@@ -9,7 +9,7 @@ from statistics import NormalDist
 import pandas as pd
 
 from research.advising import SHIPS, TOLD
-from research.markdown import table
+from research.markdown import OPTIMIZERS, table
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 KINDS = {
@@ -19,7 +19,6 @@ KINDS = {
     "frozen": "frozen features (linear probe)",
     "pretrained": "pretrained, all trained or by LoRA",
 }
-OPTIMIZERS = {"sgd": "SGD", "adamw": "AdamW"}
 SHOWN = ("tuned plain", "BN, T = 1", "BN, T", "BN, T, rate × 3", "BN, T, rate × 10")
 RIVALS = ("BN, T", "BN, T = 1", "Insert LN", "learned T", "label smoothing")
 
