@@ -424,17 +424,17 @@ def _step_seconds(family: str, kind: str, width: int, depth: int | None, batch: 
     return (fixed + batch * sample * max(1.0, width / 32)) * (depth or 1) ** 0.8
 
 
-def predicted(plain: Spec, classes: int, features: int, lr: float) -> float:
-    """The middle of a condition's grid of temperatures, before anything is fitted on this atlas.
+def predicted(at: Spec) -> float:
+    """T of the law at a run's rate: the middle of a condition's grid, before anything is fitted on this atlas.
 
     SGD: 0.61·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^¼, fitted on the first atlas. Adam, whose steps do not see the
     gradient's scale, has a wide plateau: 2.
     """
-    c = plain.config
+    c = at.config
     if c.optimizer != "sgd":
         return 2.0
-    budget = (c.steps or 1) / (classes * c.batch_size * (1 - c.momentum))
-    T = 0.61 * math.sqrt(lr * features) * budget**0.25
+    budget = (c.steps or 1) / (classes_of(at) * c.batch_size * (1 - c.momentum))
+    T = 0.61 * math.sqrt(c.lr * features_of(at)) * budget**0.25
     return nice(min(max(T, 0.5), 64.0))
 
 
@@ -443,4 +443,4 @@ def advised(at: Spec) -> float:
     budget = training_aware().budget
     if at.scenario == "finetune" and at.config.optimizer == "adamw" and budget is not None:
         return budget.adam_finetune or budget.adam
-    return predicted(at, classes_of(at), features_of(at), at.config.lr)
+    return predicted(at)

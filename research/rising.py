@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from research.conditions import classes_of, draw, features_of, predicted
+from research.conditions import draw, predicted
 from research.second_atlas import Results, accuracy, identity, runs_all, tuned
 from research.user_gains import STORE, load
 from tstar.methods.common import Backbone, at_temperature
@@ -76,7 +76,7 @@ def chosen(found: Results) -> Iterator[tuple[str, Spec, float]]:
             base = tuned(condition, found) if condition.family in families else None
             if base is None or base.config.optimizer != "sgd":
                 continue
-            T = predicted(base, classes_of(base), features_of(base), base.config.lr)
+            T = predicted(base)
             if T >= 2:  # else there is nothing to rise to
                 count += 1
                 yield group, base, T
@@ -92,7 +92,7 @@ def advised(found: Results) -> Iterator[tuple[str, Spec, float]]:
             if condition.family not in families or own.optimizer != "sgd" or count == 2 * EACH:
                 continue
             base = condition.at(lr=3.0)
-            T = predicted(base, classes_of(base), features_of(base), base.config.lr)
+            T = predicted(base)
             if T >= 2 and tuned(condition, found) is not None:
                 count += 1
                 yield group, base, T
@@ -109,7 +109,7 @@ def others(found: Results) -> Iterator[tuple[str, Spec, float]]:
         base = tuned(condition, found)
         if base is None or base in taken or base.config.optimizer != "sgd":
             continue
-        T = predicted(base, classes_of(base), features_of(base), base.config.lr)
+        T = predicted(base)
         if T >= 2:
             yield group, base, T
 

@@ -40,7 +40,6 @@ from research.conditions import (
     advised,
     classes_of,
     draw,
-    features_of,
     nice,
     predicted,
 )
@@ -131,19 +130,18 @@ def tuned(condition: Condition, found: Results) -> Spec | None:
 def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     """The tempered runs of a condition, given its tuned plain run."""
     user = condition.plain
-    K, M = classes_of(user), features_of(user)
 
     def tempered(base: Spec, T: float, **changes: Any) -> Spec:
         return replace(base, temperature=nice(T), **{"norm": "batch", **changes})
 
-    middle = predicted(user, K, M, user.config.lr)
+    middle = predicted(user)
     yield tempered(user, 1.0)
     factors = (0.5, 1.0, 2.0) if condition.brief else (1.0, 2.0) if condition.long else (0.5, 1.0, 2.0, 4.0)  # fmt: skip
     for factor in factors:
         yield tempered(user, middle * factor)
     if condition.brief or condition.long:
         faster = condition.at(lr=FASTER[0])
-        faster = tempered(faster, predicted(faster, K, M, faster.config.lr))
+        faster = tempered(faster, predicted(faster))
         yield from (faster, replace(user, seed=1), replace(faster, seed=1))
         if condition.long:
             yield tempered(user, middle, backbone="matched")
@@ -152,10 +150,7 @@ def recipes(condition: Condition, chosen: Spec) -> Iterator[Spec]:
     if condition.family != "probe":  # which has no backbone to match
         yield tempered(user, middle, backbone="matched")
     yield tempered(user, middle, norm="none", backbone="times-t")
-    higher = [
-        tempered(at, predicted(at, K, M, at.config.lr))
-        for at in (condition.at(lr=factor) for factor in FASTER)
-    ]
+    higher = [tempered(at, predicted(at)) for at in (condition.at(lr=factor) for factor in FASTER)]
     yield from higher
     if chosen != user:
         yield tempered(chosen, 1.0)
