@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from research import clustered
+from research import clustered, long_runs
 from research.conditions import nice
 from research.rules_for_t import laws
 from research.user_gains import FOLDER, MOST, groups, load, noise, paired, table
@@ -265,8 +265,8 @@ def chosen(
     ]:
         recipe, _, _, count = best_of(part, recipes, 1.0, FEWEST if scenario == "scratch" else 3)
         family = "sgd" if part["optimizer"].iloc[0] == "sgd" else "adam"
-        gains = part[f"gain_{recipe}"].clip(-MOST, MOST)
-        mean, low, high = clustered.interval(gains, part["dataset"], part["network"])
+        gains = part[f"gain_{recipe}"].dropna().clip(-MOST, MOST)
+        mean, low, high = clustered.interval(gains, *(part.loc[gains.index, name] for name in ("dataset", "network")))  # fmt: skip
         numbers = {"gain": mean, "low": low, "high": high} if recipe != LEAVE else {}
         yield {"optimizer": family, "scenario": scenario, "tuned": told, "recipe": recipe, "trainings": count,
                **{name: round(value, 4) for name, value in numbers.items()}}  # fmt: skip
@@ -323,7 +323,8 @@ def main() -> None:
     every = with_gains(table(load()))
     pretrained = every["norms"] == similar.PRETRAINED  # few, and another question
     rows = every[~pretrained].reset_index(drop=True)
-    content = shipped(rows, every[pretrained].reset_index(drop=True))
+    finetuned = pd.concat([every[pretrained], with_gains(long_runs.finetuned())], ignore_index=True)
+    content = shipped(rows, finetuned)
     SHIPPED.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
     covered = [
         {"user": user, "left out": by, "widening": wider, "coverage": coverage(known["rows"], known["scales"], wider, by)}

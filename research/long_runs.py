@@ -8,16 +8,21 @@ python -m research.long_runs && python -m research.pages
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from research.conditions import tuning_rate
 from research.markdown import OPTIMIZERS, table
+from tstar.formula import similar
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "long"
 NAMES = {"minilm": "MiniLM", "mobilenet": "MobileNetV2", "vgg9": "VGG9", "resnet10": "ResNet10", "pyramidnet10": "PyramidNet10", "minilm_lora": "MiniLM by LoRA"}  # fmt: skip
 NONE = "–"
+FIRST = 40_000  # the number of the first fine-tuning among the conditions of the second atlas
 
 
 def load() -> pd.DataFrame:
@@ -41,8 +46,10 @@ def load() -> pd.DataFrame:
         "norm",
         "temperature",
     ]
+    runs = runs.rename(columns={"batch_size": "batch", "num_features": "M", "num_classes": "K"})
+    runs["samples"] = (runs["num_train"] * (1 - runs["val_fraction"])).round().astype(int)
     columns = ["scenario", "network", "model", "dataset", "optimizer", "steps", "lr", "weight_decay", "norm", "temperature", "seed",
-               "val_accuracy", "test_accuracy", "train_accuracy", "ece"]  # fmt: skip
+               "val_accuracy", "test_accuracy", "train_accuracy", "ece", "M", "K", "samples", "batch", "momentum", "schedule", "key"]  # fmt: skip
     return runs.sort_values(
         order, ascending=[False, False, False, True, True, True, True, True, False, True]
     )[columns]
@@ -67,45 +74,69 @@ def long_table() -> str:
 
 
 def finetuned() -> pd.DataFrame:
-    """One row per fine-tuning and seed: the plain model, its best rate by validation, and BatchNorm with T."""
-    runs = pd.read_csv(FOLDER / "runs.csv").query("scenario == 'finetune'")
-    facts = ["network", "dataset", "optimizer", "steps", "seed"]
+    """One row per fine-tuning, with the columns of :func:`research.user_gains.table` that its runs can fill.
+
+    Accuracies are of the first seed; of the second, where there is one, under the same name with ``_1``.
+    """
+    runs = load().query("scenario == 'finetune'")
+    facts = ["model", "dataset", "optimizer", "steps", "batch", "M", "K", "samples", "momentum", "schedule"]  # fmt: skip
     rows = []
-    for key, part in runs.groupby(facts, sort=False):
-        row: dict[str, object] = dict(zip(facts, key, strict=True))
-        usual = tuning_rate(part["model"].iloc[0], part["optimizer"].iloc[0])
-        plain = part[part["norm"] == "none"]
-        best = plain.loc[plain["val_accuracy"].idxmax()]
+    for number, (key, part) in enumerate(runs.groupby(facts, sort=False, dropna=False)):
+        row = dict(zip(facts, key, strict=True))
+        usual = tuning_rate(row["model"], row["optimizer"])
+        plain = part[(part["norm"] == "none") & (part["seed"] == 0)]
+        tuned = plain.loc[plain["val_accuracy"].idxmax()]
+        T = part.loc[(part["norm"] == "batch") & (part["temperature"] != 1)]
         row |= {
-            "rates": len(plain),
-            "best rate": best["lr"],
-            "plain, best rate": best["test_accuracy"],
+            "condition": FIRST + number,
+            "family": row["model"],
+            "network": row["model"],
+            "norms": similar.PRETRAINED,
+            "lr": usual,
+            "tuned_lr": tuned["lr"] / usual,
+            "tuned_decay": tuned["weight_decay"],
+            "searched": math.nan,
+            "keys": json.dumps([key[:8] for key in part["key"]]),
         }
-        with_norm = part[part["norm"] == "batch"]
-        at = {
-            "plain": plain[plain["lr"] == usual],
-            "BN, T = 1": with_norm[(with_norm["lr"] == usual) & (with_norm["temperature"] == 1)],
-            "BN, T": with_norm[(with_norm["lr"] == usual) & (with_norm["temperature"] != 1)],
-            "BN, T, rate × 3": with_norm[with_norm["lr"] > 2 * usual],
-        }
-        row |= {name: found["test_accuracy"].mean() for name, found in at.items()}  # none: NaN
+        for seed, end in ((0, ""), (1, "_1")):
+            mine = part[part["seed"] == seed]
+            bare, with_norm = mine[mine["norm"] == "none"], mine[mine["norm"] == "batch"]
+            at_one, at_T = with_norm[with_norm["temperature"] == 1], T[T["seed"] == seed]
+            for name, found, lr in (
+                ("plain", bare, usual),
+                ("plain_faster", bare, 3 * usual),
+                ("tuned", bare, tuned["lr"]),
+                ("bn1", at_one, usual),
+                ("bn", at_T, usual),
+                ("faster_bn", at_T, 3 * usual),
+                ("fastest_bn", at_T, 10 * usual),
+                ("tuned_bn1", at_one, tuned["lr"]),
+                ("tuned_bn", at_T, tuned["lr"]),
+            ):
+                row[f"{name}{end}"] = found.loc[np.isclose(found["lr"], lr), "test_accuracy"].mean()  # no run: NaN  # fmt: skip
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def finetuned_table() -> str:
-    columns = ["plain", "plain, best rate", "BN, T = 1", "BN, T", "BN, T, rate × 3"]
+    columns = ["plain", "tuned", "bn1", "bn", "faster_bn"]
     lines = [
         [
-            f"{row['network']}, {row['dataset']}, {OPTIMIZERS[row['optimizer']]}",
+            f"{NAMES[row['model']]}, {row['dataset']}, {OPTIMIZERS[row['optimizer']]}",
             f"{row['steps']:,}",
-            f"{row['seed']}",
-            *(NONE if pd.isna(row[name]) else f"{row[name]:.1f}" for name in columns),
-            f"{row['BN, T'] - row['plain, best rate']:+.1f}",
+            f"{seed}",
+            *(
+                NONE if pd.isna(value := row[f"{name}{end}"]) else f"{value:.1f}"
+                for name in columns
+            ),
+            f"{row[f'bn{end}'] - row[f'tuned{end}']:+.1f}",
         ]
         for _, row in finetuned().iterrows()
+        for seed, end in ((0, ""), (1, "_1"))
+        if not pd.isna(row[f"bn{end}"])
     ]
-    return table(["network, data, optimizer", "steps", "seed", *columns, "BN, T over plain's best"], lines)  # fmt: skip
+    return table(["network, data, optimizer", "steps", "seed", "plain", "plain, best rate", "BN, T = 1", "BN, T", "BN, T, rate × 3",
+                  "BN, T over plain's best rate"], lines)  # fmt: skip
 
 
 def main() -> None:
