@@ -6,7 +6,7 @@
     python -m research.fresh tables                                     # → results/fresh/*.csv
 
 Twenty are drawn by the sampler of the second atlas with a new seed, ten have two families of networks and ten three data sets that
-are in no atlas. The advice is that of ``tstar.recommend`` on the untrained model, told how it will be trained. Each condition is
+the second atlas has not trained on. The advice is that of ``tstar.recommend`` on the untrained model, told how it will be trained. Each condition is
 then run plain at the user's rate and at a half-decade above and below it, and as advised, with two seeds.
 """
 

@@ -50,7 +50,7 @@ RULES = {
 LAWS = {
     "all powers": "every power free, by optimizer",
     "limit": "the limit alone",
-    "min(cn, limit)": "**min(cn, limit): ships**",
+    "min(cn, limit)": "**min(cn, limit): shipped with 0.1**",
     "one power": "one power free, by optimizer",
     "max(floor, min(cn, limit))": "max(floor, min(cn, limit))",
     "max(1, min(cn, limit))": "max(1, min(cn, limit)): never below T = 1",

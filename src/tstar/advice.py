@@ -275,8 +275,8 @@ def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
     kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
     kind += " at a tuned rate" if training.tuned else ""
     text = (
-        f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average (95 % interval "
-        f"{chosen['low']:+.1f} to {chosen['high']:+.1f})."
+        f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average, no training counted "
+        f"with more than {similar.MOST:g} (95 % interval {chosen['low']:+.1f} to {chosen['high']:+.1f})."
     )
     if chosen["recipe"] in similar.RATES:
         text += " If your rate and weight decay are tuned for this model, pass tuned=True: both then stay."

@@ -24,7 +24,7 @@ def _training(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="A formula of the paper: base, csg, cn or csgcn; chosen for you by default."
+            help="A formula of the paper (base, csg, cn, csgcn), or budget, the law of version 0.1; chosen for you by default."
         ),
     ] = None,
     coefficients: Annotated[
@@ -43,7 +43,9 @@ def _training(
     momentum: Annotated[float | None, typer.Option(help="Momentum of SGD; 0.9 by default.")] = None,
     epochs: Annotated[
         float | None,
-        typer.Option(help="Epochs, in place of --steps; needs --samples and --batch-size."),
+        typer.Option(
+            help="Epochs, in place of --steps; needs --batch-size, and --samples where no data are given."
+        ),
     ] = None,
     samples: Annotated[int | None, typer.Option(help="Number of training samples.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per step.")] = None,
@@ -88,7 +90,7 @@ def temperature(
 ) -> None:
     """The temperature to train at, what to be careful about, and its terms.
 
-    Example: tstar temperature --features 512 --classes 10 --optimizer adamw --lr 0.001 --steps 5000
+    Example: tstar temperature --features 512 --classes 10 --optimizer sgd --lr 0.1 --steps 500 --batch-size 64
 
     The paper's formula alone: tstar temperature --features 2048 --classes 8 --csg 3.85
     """
@@ -113,7 +115,7 @@ def recommend(
 ) -> None:
     """What to do with a model before training it on a data set, with reasons and cautions.
 
-    Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1 --steps 50000
+    Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1 --steps 500 --batch-size 64
     """
     from tstar.advice import recommend as advise
     from tstar.errors import TstarError
