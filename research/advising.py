@@ -241,18 +241,22 @@ def entry(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def shipped(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
-    """Everything that the advice reads, from the whole atlas: from scratch and fine-tuned, at the usual and at tuned rates."""
+def shipped(rows: pd.DataFrame, tuned: pd.DataFrame, beside: pd.DataFrame) -> dict[str, Any]:
+    """Everything that the advice reads, from the whole atlas: from scratch and fine-tuned, at the usual and at tuned rates.
+
+    ``beside`` are trainings from scratch that were not drawn: neighbors as the others, but no recipe is chosen on them.
+    """
     usual, told = (rows, tuned), (at_tuned(rows), at_tuned(tuned))
     choices = [*chosen(*usual, ADVISED, False), *chosen(*told, ["bn"], True)]
-    return {**known_of(*usual), "choices": choices, "tuned": known_of(*told)}
+    return {**known_of(*usual, beside), "choices": choices, "tuned": known_of(*told, at_tuned(beside))}  # fmt: skip
 
 
-def known_of(rows: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
+def known_of(rows: pd.DataFrame, tuned: pd.DataFrame, beside: pd.DataFrame) -> dict[str, Any]:
     """The trainings, from scratch and fine-tuned, with intervals that hold for those from scratch."""
     known = neighbors(rows)
     known["widening"] = widening(known["rows"], known["scales"])
-    return {**known, "rows": [*known["rows"], *(entry(row) for _, row in tuned.iterrows())]}
+    more = (entry(row) for part in (beside, tuned) for _, row in part.iterrows())
+    return {**known, "rows": [*known["rows"], *more]}
 
 
 def chosen(
@@ -323,8 +327,10 @@ def main() -> None:
     every = with_gains(table(load()))
     pretrained = every["norms"] == similar.PRETRAINED  # few, and another question
     rows = every[~pretrained].reset_index(drop=True)
-    finetuned = pd.concat([every[pretrained], with_gains(long_runs.finetuned())], ignore_index=True)
-    content = shipped(rows, finetuned)
+    finetuned = pd.concat(
+        [every[pretrained], with_gains(long_runs.conditions("finetune"))], ignore_index=True
+    )
+    content = shipped(rows, finetuned, with_gains(long_runs.conditions("scratch")))
     SHIPPED.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
     covered = [
         {"user": user, "left out": by, "widening": wider, "coverage": coverage(known["rows"], known["scales"], wider, by)}

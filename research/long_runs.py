@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from research.conditions import tuning_rate
+from research.conditions import KIND_OF, USUAL, tuning_rate
 from research.markdown import OPTIMIZERS, table
-from tstar.formula import similar
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "long"
 NAMES = {"minilm": "MiniLM", "mobilenet": "MobileNetV2", "vgg9": "VGG9", "resnet10": "ResNet10", "pyramidnet10": "PyramidNet10", "minilm_lora": "MiniLM by LoRA"}  # fmt: skip
 NONE = "–"
-FIRST = 40_000  # the number of the first fine-tuning among the conditions of the second atlas
+FAMILIES = {"vgg9": "vgg", "resnet10": "resnet", "pyramidnet10": "pyramidnet"}
+FIRST = {"scratch": 40_000, "finetune": 41_000}  # numbers among the conditions of the second atlas
 
 
 def load() -> pd.DataFrame:
@@ -73,27 +73,30 @@ def long_table() -> str:
     return table(["network", "recipe", "rate", "decay", "test %", "over plain", "validation %", "training %"], lines)  # fmt: skip
 
 
-def finetuned() -> pd.DataFrame:
-    """One row per fine-tuning, with the columns of :func:`research.user_gains.table` that its runs can fill.
+def conditions(scenario: str) -> pd.DataFrame:
+    """One row per training, with the columns of :func:`research.user_gains.table` that its runs can fill.
 
     Accuracies are of the first seed; of the second, where there is one, under the same name with ``_1``.
     """
-    runs = load().query("scenario == 'finetune'")
+    runs = load()
+    runs = runs[runs["scenario"] == scenario]
     facts = ["model", "dataset", "optimizer", "steps", "batch", "M", "K", "samples", "momentum", "schedule"]  # fmt: skip
     rows = []
     for number, (key, part) in enumerate(runs.groupby(facts, sort=False, dropna=False)):
         row = dict(zip(facts, key, strict=True))
-        usual = tuning_rate(row["model"], row["optimizer"])
+        family = FAMILIES.get(row["model"], row["model"])
+        norms = KIND_OF.get(family, "batch-norms")
+        lr = tuning_rate(family, row["optimizer"]) if scenario == "finetune" else USUAL[row["optimizer"], norms][0]  # fmt: skip
         plain = part[(part["norm"] == "none") & (part["seed"] == 0)]
         tuned = plain.loc[plain["val_accuracy"].idxmax()]
-        T = part.loc[(part["norm"] == "batch") & (part["temperature"] != 1)]
+        usual, own = (lr, part["weight_decay"].min()), (tuned["lr"], tuned["weight_decay"])
         row |= {
-            "condition": FIRST + number,
-            "family": row["model"],
-            "network": row["model"],
-            "norms": similar.PRETRAINED,
-            "lr": usual,
-            "tuned_lr": tuned["lr"] / usual,
+            "condition": FIRST[scenario] + number,
+            "family": family,
+            "network": family,
+            "norms": norms,
+            "lr": lr,
+            "tuned_lr": tuned["lr"] / lr,
             "tuned_decay": tuned["weight_decay"],
             "searched": math.nan,
             "keys": json.dumps([key[:8] for key in part["key"]]),
@@ -101,19 +104,20 @@ def finetuned() -> pd.DataFrame:
         for seed, end in ((0, ""), (1, "_1")):
             mine = part[part["seed"] == seed]
             bare, with_norm = mine[mine["norm"] == "none"], mine[mine["norm"] == "batch"]
-            at_one, at_T = with_norm[with_norm["temperature"] == 1], T[T["seed"] == seed]
-            for name, found, lr in (
+            at_one = with_norm["temperature"] == 1
+            for name, found, (rate, decay) in (
                 ("plain", bare, usual),
-                ("plain_faster", bare, 3 * usual),
-                ("tuned", bare, tuned["lr"]),
-                ("bn1", at_one, usual),
-                ("bn", at_T, usual),
-                ("faster_bn", at_T, 3 * usual),
-                ("fastest_bn", at_T, 10 * usual),
-                ("tuned_bn1", at_one, tuned["lr"]),
-                ("tuned_bn", at_T, tuned["lr"]),
+                ("plain_faster", bare, (3 * lr, usual[1])),
+                ("tuned", bare, own),
+                ("bn1", with_norm[at_one], usual),
+                ("bn", with_norm[~at_one], usual),
+                ("faster_bn", with_norm[~at_one], (3 * lr, usual[1])),
+                ("fastest_bn", with_norm[~at_one], (10 * lr, usual[1])),
+                ("tuned_bn1", with_norm[at_one], own),
+                ("tuned_bn", with_norm[~at_one], own),
             ):
-                row[f"{name}{end}"] = found.loc[np.isclose(found["lr"], lr), "test_accuracy"].mean()  # no run: NaN  # fmt: skip
+                there = np.isclose(found["lr"], rate) & np.isclose(found["weight_decay"], decay)
+                row[f"{name}{end}"] = found.loc[there, "test_accuracy"].mean()  # no run: NaN
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -131,7 +135,7 @@ def finetuned_table() -> str:
             ),
             f"{row[f'bn{end}'] - row[f'tuned{end}']:+.1f}",
         ]
-        for _, row in finetuned().iterrows()
+        for _, row in conditions("finetune").iterrows()
         for seed, end in ((0, ""), (1, "_1"))
         if not pd.isna(row[f"bn{end}"])
     ]

@@ -15,12 +15,12 @@ def store() -> pd.DataFrame:
 
 
 def test_every_finished_run_is_in_one_row(store):
-    named = [key for keys in long_runs.finetuned()["keys"] for key in json.loads(keys)]
+    named = [key for keys in long_runs.conditions("finetune")["keys"] for key in json.loads(keys)]
     assert sorted(named) == sorted(key[:8] for key in store["key"])
 
 
 def test_the_best_rate_is_chosen_by_validation_and_scored_by_test(store):
-    for _, row in long_runs.finetuned().iterrows():
+    for _, row in long_runs.conditions("finetune").iterrows():
         mine = store[store["key"].str[:8].isin(json.loads(row["keys"])) & (store["seed"] == 0)]
         plain = mine[mine["norm"] == "none"].sort_values("val_accuracy", ascending=False).iloc[0]
         assert row["lr"] * row["tuned_lr"] == pytest.approx(plain["lr"])
@@ -28,7 +28,7 @@ def test_the_best_rate_is_chosen_by_validation_and_scored_by_test(store):
 
 
 def test_a_recipe_is_compared_at_its_own_rate(store):
-    for _, row in long_runs.finetuned().iterrows():
+    for _, row in long_runs.conditions("finetune").iterrows():
         mine = store[store["key"].str[:8].isin(json.loads(row["keys"])) & (store["seed"] == 0)]
         chosen = mine[
             (mine["norm"] == "batch") & (mine["temperature"] != 1) & (mine["lr"] == row["lr"])
