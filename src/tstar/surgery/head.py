@@ -33,6 +33,13 @@ def usable(temperature: object) -> float:
     return T
 
 
+def known_norm(norm: object) -> Norm | None:
+    """A kind of norm that there is."""
+    if norm is not None and not (isinstance(norm, str) and norm in ("batch", "layer")):
+        raise unknown("norm", norm, ("batch", "layer", "None"))
+    return norm  # type: ignore[return-value]
+
+
 class TemperedHead(nn.Module):
     r"""z = (W·norm(h) + b) / T, the logits of a classifier that trains at temperature T.
 
@@ -74,8 +81,7 @@ class TemperedHead(nn.Module):
         check_layer(layer)
         weight = weight_of(layer)
         placement: dict[str, Any] = {"device": weight.device, "dtype": weight.dtype}
-        if norm not in ("batch", "layer", None):
-            raise unknown("norm", norm, ("batch", "layer", "None"))
+        norm = known_norm(norm)
         self.norm: nn.Module | None = None
         if norm == "batch":
             kind = next(kind for kind in _BATCH_NORM if isinstance(layer, kind))
