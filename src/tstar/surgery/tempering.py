@@ -92,6 +92,11 @@ def temper(
             is left is copied with ``inplace=False`` alone.
     """
     refuse_wrapper(model)
+    if isinstance(temperature, Mapping):
+        raise TstarError(
+            f"temperature must be a number or an advice, got {shown(temperature)}; make an advice of its JSON with "
+            "tstar.Recommendation.from_dict."
+        )
     T = usable(temperature)
     if isinstance(temperature, Tensor):
         temperature = T  # a tensor's "norm" is no advice
