@@ -4,32 +4,49 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, get_args
 
 from torch import nn
 
 from tstar.data.door import Source, count_classes, open_data
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
-from tstar.formula.cautions import Notice, by_gravity, network_size, notices, transformer_rate
+from tstar.formula.cautions import (
+    Notice,
+    Severity,
+    by_gravity,
+    network_size,
+    notices,
+    transformer_rate,
+)
 from tstar.formula.choice import uses_csg
-from tstar.formula.coefficients import Coefficients
+from tstar.formula.coefficients import Coefficients, get, is_shipped
 from tstar.formula.equation import Explanation, computed, judged
 from tstar.formula.similar import Expectation
 from tstar.formula.training import Keywords, Training
-from tstar.numbers import whole
+from tstar.numbers import check_csg, positive, whole
 from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
-from tstar.surgery.head import Norm
+from tstar.surgery.head import Norm, known_norm, usable
 from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 from tstar.surgery.preceding import defined_before, preceding_norm
 from tstar.surgery.refusing import check_task
 from tstar.surgery.speed import FAR, matched_backbone
+from tstar.text import printable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _SIZE = 32  # of images that are read by name, as for csg
+# What of an advice's JSON makes an advice again, and what is there to be read alone.
+_RESTORED = (
+    "temperature", "head", "num_features", "num_classes", "csg", "norm", "backbone", "lr_factor",
+    "weight_decay_factor", "leave", "training", "advised_lr", "coefficients", "reason", "notices",
+)  # fmt: skip
+_SAID = (
+    "verdict", "computed", "variant", "paper", "unclipped", "clipped", "terms", "flags", "limit", "expectation", "evidence",
+    "own_coefficients",
+)  # fmt: skip
 _MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
 
 
@@ -116,8 +133,9 @@ class Recommendation(rendering.Drawn):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The advice as plain JSON types."""
+        """The advice as plain JSON types; :meth:`from_dict` is the way back."""
         told = self.training if self.lr_factor == 1 else _at(self.training, 1 / self.lr_factor)
+        used = self.explanation.coefficients
         return {
             **self.explanation.to_dict(),
             "training": told.to_dict(),
@@ -136,7 +154,57 @@ class Recommendation(rendering.Drawn):
             "expectation": self.expectation or None,
             "evidence": None if self.evidence is None else asdict(self.evidence),
             "notices": [vars(notice) for notice in self.notices],
+            **({} if is_shipped(used) else {"own_coefficients": used.to_dict()}),
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Recommendation:
+        """The inverse of :meth:`to_dict`, as far as :func:`tstar.temper` needs it.
+
+        Not restored: the evidence, the terms of T, and the output layer itself, of which the path is known
+        (``head.layer`` is an ``nn.Identity``).
+        """
+        _check_fields("an advice", data, _RESTORED, _SAID)
+        names = [each.name for each in fields(Training)]
+        _check_fields("the training of an advice", data["training"], (), (*names, "family"))
+        told = {name: data["training"][name] for name in names if name in data["training"]}
+        for name in {"optimizer", "schedule"} & {*told}:
+            _text(name, told[name])
+        own = data.get("own_coefficients")
+        if own is not None and not isinstance(own, Mapping):
+            raise TstarError(f"own_coefficients must be a table of fields, got {shown(own)}.")
+        if not isinstance(data["leave"], bool):
+            raise TstarError(f"leave must be True or False, got {shown(data['leave'])}.")
+        T, M = usable(data["temperature"]), whole("num_features", data["num_features"], least=1)
+        K = whole("num_classes", data["num_classes"], least=2)
+        notices = _notices(data["notices"])
+        return cls(
+            temperature=T,
+            head=Head(_text("head", data["head"]), nn.Identity(), M, K),
+            num_features=M,
+            num_classes=K,
+            csg=None if data["csg"] is None else check_csg(data["csg"]),
+            explanation=Explanation(
+                temperature=T,
+                computed=T,
+                unclipped=T,
+                terms=(),
+                flags=(),
+                coefficients=get(data["coefficients"])
+                if own is None
+                else Coefficients.from_dict(own),
+                training=Training(**{**told, "lr": data["advised_lr"]}),
+                reason=_text("reason", data["reason"]),
+                notices=notices,
+                leave=data["leave"],
+            ),
+            notices=notices,
+            norm=known_norm(data["norm"]),
+            backbone=None if data["backbone"] is None else positive("backbone", data["backbone"]),
+            lr_factor=positive("lr_factor", data["lr_factor"]),
+            weight_decay_factor=positive("weight_decay_factor", data["weight_decay_factor"]),
+            leave=data["leave"],
+        )
 
 
 def recommend(
@@ -263,6 +331,42 @@ def recommend(
         leave=leave,
         evidence=evidence,
         optimizer=optimizer if hasattr(optimizer, "param_groups") else None,
+    )
+
+
+def _check_fields(
+    what: str, data: object, needed: tuple[str, ...], more: tuple[str, ...] = ()
+) -> None:
+    """Refuse JSON that is no object, lacks a field, or has one that nobody knows."""
+    if not isinstance(data, Mapping):
+        raise TstarError(f"{what.capitalize()} must be a table of fields, got {shown(data)}.")
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise TstarError(
+            f"{what.capitalize()} needs {', '.join(missing)}, got {shown([*data])}; give all that to_dict gave."
+        )
+    for name in data:
+        if name not in (*needed, *more):
+            raise unknown(f"field of {what}", name, (*needed, *more))
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TstarError(f"{name} must be a string, got {shown(value)}.")
+    return printable(value, lines=True)
+
+
+def _notices(given: Any) -> tuple[Notice, ...]:
+    """The notices of an advice that comes as JSON."""
+    if not isinstance(given, list):
+        raise TstarError(f"notices must be a list, got {shown(given)}.")
+    for notice in given:
+        _check_fields("a notice", notice, ("severity", "code", "message"))
+        if notice["severity"] not in get_args(Severity):
+            raise unknown("severity", notice["severity"], get_args(Severity))
+    return tuple(
+        Notice(n["severity"], _text("code", n["code"]), _text("message", n["message"]))
+        for n in given
     )
 
 

@@ -1,5 +1,7 @@
 """The schedule in a Lightning trainer: the right T at every step, also after a resumed checkpoint."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -70,3 +72,17 @@ def test_the_monitor_warns_of_a_norm_that_sees_nothing():
     assert len(fit(WatchCallback(), 1)) == 3
     with pytest.warns(tstar.TstarWarning, match="seen no batch"):
         fit(Frozen(), 1)
+
+
+def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched(monkeypatch):
+    from tstar.callbacks.lightning import WatchCallback
+
+    module, logged = Module(), []
+    module.model = tstar.temper(nn.Linear(4, 3), tstar.recommend(nn.Linear(4, 3), norm=None))
+    monkeypatch.setattr(module, "log", lambda *args: logged.append(args))
+    trainer = SimpleNamespace(current_epoch=1)
+    for each in (callback("epoch"), WatchCallback()):
+        each.on_fit_start(trainer, module)
+        each.on_train_epoch_start(trainer, module)
+        each.on_train_epoch_end(trainer, module)
+    assert logged == []

@@ -63,3 +63,15 @@ def test_the_monitor_logs_and_warns(tmp_path):
     logs = {}
     monitor.on_log(None, None, None, logs=logs)
     assert logs["moved/out"] > 0
+
+
+def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched():
+    from tstar.callbacks.transformers import TemperatureCallback, WatchCallback
+
+    model = tstar.temper(nn.Linear(4, 3), tstar.recommend(nn.Linear(4, 3), norm=None))
+    logs = {}
+    for each in (TemperatureCallback(tstar.Schedule.constant(2.0)), WatchCallback()):
+        each.on_train_begin(None, None, None, model=model)
+        each.on_epoch_end(None, None, None)
+        each.on_log(None, None, None, logs=logs)
+    assert logs == {}

@@ -1,5 +1,7 @@
 """What a check says, from accuracies that are known."""
 
+from dataclasses import replace
+
 import pytest
 
 import tstar.training.running
@@ -81,3 +83,18 @@ def test_of_equal_temperatures_the_lowest_is_the_peak(known):
     answers = {T: ([a, 42 - a],) * 2 for T, a in ((1.0, 1), (4.0, 2), (8.0, 5))}
     result = known({None: ([20, 20],) * 2, **answers})
     assert result.best.temperature == 1.0
+
+
+def test_the_row_of_the_advice_is_marked_and_the_plain_one_where_it_is_to_leave(known):
+    result = known({T: ([72, 72],) * 2 for T in (None, 0.5, 8.0)})
+    advice = replace(result.advice, leave=False)
+    cases = {
+        "plain": replace(advice, leave=True),
+        "0.5": replace(advice, lr_factor=1.0),
+        str(result.rows[-1]): replace(advice, lr_factor=3.0),
+    }
+    for name, given in cases.items():
+        told = replace(result, advice=given)
+        marked = [line for line in str(told).splitlines() if line.endswith("← advised")]
+        assert [line.split("  ")[0].strip() for line in map(str.strip, marked)] == [name]
+        assert told.sentence == result.sentence  # what was tried is said all the same

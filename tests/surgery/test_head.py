@@ -385,3 +385,58 @@ def test_weights_that_would_overflow_are_not_folded():
     head = TemperedHead(nn.Linear(3, 2), 1e-6, None).half().eval()
     with pytest.raises(TstarError, match=r"weight of head would not fit into torch\.float16"):
         head.fuse(path="head")
+
+
+@pytest.mark.parametrize("recurse", [True, False])
+def test_temperature_and_scale_outlive_the_meta_device(recurse):
+    """``to_empty`` gives memory that holds anything; layers and norms initialize themselves, T cannot."""
+    for head in (
+        TemperedHead(nn.Linear(6, 3, device="meta"), 3.0, backbone=0.5),
+        copy.deepcopy(TemperedHead(nn.Linear(6, 3, device="meta"), 1.0, backbone=0.5)),
+    ):
+        head.set_temperature(3.0)
+        empty = head.to_empty(device="cpu", recurse=recurse)
+        assert (empty.temperature.item(), empty.backbone.item()) == (3.0, 0.5)
+        assert empty.layer.weight.is_meta is not recurse
+    plain = TemperedHead(nn.Linear(6, 3, device="meta"), 3.0).to_empty(device="cpu")
+    assert plain.temperature.item() == 3.0
+    assert plain.backbone is None
+    plain.temperature.fill_(5.0)
+    assert plain.double().temperature.item() == 5.0  # what is in memory is kept as it is
+
+
+class FrozenBatchNorm2d(nn.Module):
+    """As torchvision's and timm's: four buffers, for pictures alone."""
+
+    def __init__(self, norm):
+        super().__init__()
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            self.register_buffer(name, getattr(norm, name).detach().clone())
+        self.eps = norm.eps
+
+    def forward(self, x):
+        assert x.ndim == 4
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        shift = self.bias - self.running_mean * scale
+        return x * scale.reshape(1, -1, 1, 1) + shift.reshape(1, -1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"), [(nn.Conv2d(6, 3, 1), (2, 6, 4, 4)), (nn.Linear(6, 3), (5, 6))]
+)
+def test_a_batch_norm_that_a_helper_froze_normalizes_and_folds(layer, shape):
+    head = fill(TemperedHead(layer, 3.0)).eval()
+    x = seeded(shape)
+    expected = head(x)
+    head.norm = FrozenBatchNorm2d(head.norm)
+    torch.testing.assert_close(head.train()(x), expected)  # in training too
+    torch.testing.assert_close(head.eval().fuse()(x), expected)
+
+
+@pytest.mark.parametrize("other", [nn.GroupNorm(2, 6), nn.Identity(), nn.InstanceNorm2d(6)])
+def test_another_norm_in_the_place_of_ours_is_refused(other):
+    head = TemperedHead(nn.Conv2d(6, 3, 1), 3.0).eval()
+    head.norm = other.eval()
+    for act in (lambda: head(torch.randn(2, 6, 4, 4)), head.fuse):
+        with pytest.raises(TstarError, match=f"must be a batch norm, got {type(other).__name__}"):
+            act()

@@ -82,6 +82,8 @@ def test_how_many_batches_and_what_is_refused():
         tstar.recalibrate(model, [data().tensors[0][:1]])
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     with pytest.raises(TstarError, match="no batch norm"):
+        tstar.recalibrate(tstar.temper(nn.Linear(3, 2), 2.0, norm=None), [])
+    with pytest.raises(TstarError, match="no tempered head"):
         tstar.recalibrate(nn.Linear(3, 2), [])
 
 

@@ -3,6 +3,7 @@
 import copy
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -49,13 +50,58 @@ def test_the_advice_says_which_norm_and_how_loud():
 def test_the_advice_to_leave_the_model_leaves_it_and_folds_to_itself():
     model = network()
     x = torch.randn(3, 6)
-    left = tstar.temper(model, Advice(leave=True))
-    assert left is not model
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    assert tstar.temper(model, Advice(leave=True, optimizer=optimizer)) is model
-    assert torch.equal(tstar.fold(left.eval())(x), model(x))
+    before = copy.deepcopy(model.state_dict())
+    assert tstar.temper(model, Advice(leave=True)) is model  # an optimizer of before trains it
+    assert [type(module) for module in model] == [nn.Linear, nn.ReLU, nn.Linear]
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert torch.equal(tstar.fold(model.eval())(x), model(x))
     with pytest.raises(TstarError, match="tempered head"):
         tstar.fold(network())
+
+
+def test_a_model_that_is_left_starts_from_the_checkpoint_too():
+    trained, model = network(), network()
+    left = tstar.temper(model, Advice(leave=True), state_dict=trained.state_dict())
+    assert left is model
+    assert all(torch.equal(trained.state_dict()[k], v) for k, v in left.state_dict().items())
+    with pytest.raises(TstarError, match="must be that of a plain model"):
+        tstar.temper(model, Advice(leave=True), state_dict=tstar.temper(trained, 2.0).state_dict())
+    wrong = {name: value + 1 for name, value in [*trained.state_dict().items()][:1]}
+    with pytest.raises(TstarError, match="must fit the model"):
+        tstar.temper(model, Advice(leave=True), state_dict=wrong)
+    assert all(torch.equal(trained.state_dict()[k], v) for k, v in left.state_dict().items())
+
+
+@pytest.mark.parametrize("advice", [Advice(), Advice(leave=True)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss": nn.BCEWithLogitsLoss()},
+        {"norm": "bacth"},
+        {"steps": -3},
+        {"head": "nope"},
+        {"backbone": "x"},
+        {"backbone": -1.0},
+        {"optimizer": torch.optim.SGD(network().parameters(), lr=0.1)},
+        {"state_dict": [1]},
+    ],
+    ids=lambda wrong: "".join(wrong),
+)
+def test_arguments_are_checked_whatever_the_advice(advice, wrong):
+    model = network()
+    with pytest.raises(TstarError):
+        tstar.temper(model, advice, **wrong)
+    with pytest.raises(TstarError, match="already tempered"):
+        tstar.temper(tstar.temper(model, 2.0), advice)
+
+
+@pytest.mark.parametrize("T", [torch.tensor(3.0), torch.tensor(3), np.float32(3), np.array(3.0)])
+def test_a_temperature_may_be_a_scalar_of_torch_or_numpy(T):
+    head = tstar.temper(network(), T)[2]
+    assert head.temperature.item() == 3
+    assert isinstance(head.norm, nn.BatchNorm1d)
+    with pytest.raises(TstarError, match="single number"):
+        tstar.temper(network(), torch.ones(2))
 
 
 @pytest.mark.parametrize("inplace", [True, False])
@@ -292,9 +338,12 @@ def test_a_model_on_meta_is_tempered_without_a_run():
     assert tstar.temper(model, 2.0, head="2")[2].temperature.is_meta
 
 
-def test_advice_to_leave_a_model_keeps_it_where_its_optimizer_or_the_user_says_so():
+def test_advice_to_leave_a_model_keeps_it_unless_the_user_wants_a_copy():
     model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     assert tstar.temper(model, Advice(leave=True), inplace=True) is model
+    assert tstar.temper(model, Advice(leave=True, optimizer=optimizer)) is model
+    assert tstar.temper(model, Advice(leave=True), inplace=False) is not model
     left = tstar.temper(network(), Advice(leave=True))
     assert tstar.fold(left, inplace=True) is left
     assert tstar.fold(left) is not left

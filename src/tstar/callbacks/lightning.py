@@ -52,7 +52,8 @@ class TemperatureCallback(Callback):
 
     def _set(self, step: int, pl_module: Any) -> None:
         self.schedule.go_to(step)
-        pl_module.log("temperature", self.schedule.temperature)
+        if self.schedule.drives:  # not a model that was left as it is
+            pl_module.log("temperature", self.schedule.temperature)
 
 
 class WatchCallback(Callback):

@@ -50,7 +50,7 @@ class TemperatureCallback(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs = kwargs.get("logs")
-        if logs is not None:
+        if logs is not None and self.schedule.drives:  # not a model that was left as it is
             logs["temperature"] = self.schedule.temperature
 
 

@@ -68,9 +68,16 @@ class Check:
         return self._at(self.judged.temperature)
 
     @property
-    def advised(self) -> Row:
-        """The recipe that the evidence favors for this optimizer, tried whether or not it was advised here."""
+    def favored(self) -> Row:
+        """The recipe that the evidence favors for this optimizer, tried whether or not it is advised here."""
         return self.rows[-1] if self.rows[-1].rate != 1 else self.formula
+
+    @property
+    def advised(self) -> Row:
+        """The row of the advice: the plain one where it is to leave the model."""
+        if self.advice.leave:
+            return self.plain
+        return self.favored if self.favored.rate == self.advice.lr_factor else self.formula
 
     def _at(self, temperature: float) -> Row:
         return next(row for row in self.rows if row.temperature == temperature and row.rate == 1)
@@ -87,7 +94,7 @@ class Check:
     @property
     def sentence(self) -> str:
         """What the table says, in a few words."""
-        best, ours, plain, told = self.best, self.formula, self.plain, self.advised
+        best, ours, plain, told = self.best, self.formula, self.plain, self.favored
         tried = f"{ours.temperature:.3g}"
         nearest = "" if tried == f"{self.temperature:.3g}" else f" (nearest in this check: {tried})"
         parts = [

@@ -216,6 +216,11 @@ def get(name: str) -> Coefficients:
         raise unknown("variant", name, _shipped()) from None
 
 
+def is_shipped(given: Coefficients) -> bool:
+    """Whether a set is one of those that ship with the package, and not one that has such a name."""
+    return given in _shipped().values()
+
+
 def training_aware() -> Coefficients:
     """The set that knows how you train: the law of the second atlas."""
     return get("speed")

@@ -38,7 +38,7 @@ class Advised(Plain):
         advice = recommend(
             model, csg=facts.csg, num_classes=facts.num_classes, head=facts.head, **told
         )
-        recipe = Recipe(temper(model, advice, head=facts.head), cross_entropy(facts))
+        recipe = Recipe(temper(model, advice, head=facts.head, inplace=False), cross_entropy(facts))
         recipe.report = lambda: {"lr_factor": advice.lr_factor, "left": advice.leave}
         if advice.lr_factor != 1:
             recipe.on_epoch = lambda epoch, epochs: advice.lr_factor

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning
+from tstar.surgery.layers import check_norm
 
 
-def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
+def affine_of_norm(norm: Any, like: Tensor) -> tuple[Tensor, Tensor | None]:
     """The (scale, shift) that a norm in eval mode applies to each feature, in float64.
 
     BatchNorm: s = γ/sqrt(σ² + ε), t = β − s⊙μ. LayerNorm's affine part: s = γ, t = β. A norm that is
@@ -19,7 +21,8 @@ def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor
     one = torch.ones(like.shape[1], dtype=torch.float64, device=_exact(like).device)
     if norm is None:
         return one, None
-    assert isinstance(norm, nn.LayerNorm | nn.modules.batchnorm._BatchNorm)
+    if not isinstance(norm, nn.LayerNorm):
+        check_norm(norm)
     gamma = _exact(norm.weight) if norm.weight is not None else one
     beta = _exact(norm.bias) if norm.bias is not None else torch.zeros_like(one)
     if isinstance(norm, nn.LayerNorm):
@@ -28,7 +31,7 @@ def affine_of_norm(norm: nn.Module | None, like: Tensor) -> tuple[Tensor, Tensor
         raise TstarError(
             "A BatchNorm needs running statistics to fold, got one with track_running_stats=False."
         )
-    seen = norm.num_batches_tracked
+    seen = getattr(norm, "num_batches_tracked", None)
     if seen is not None and not seen.is_meta and int(seen) == 0:
         warnings.warn(
             "The norm before the output layer has never seen a training batch: its statistics are the "

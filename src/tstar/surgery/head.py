@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from tstar.errors import TstarError, TstarWarning, unknown
 from tstar.numbers import positive
 from tstar.surgery.folding import affine_of_norm, check_numbers, fold_affine
-from tstar.surgery.layers import ChannelNorm, check_layer, weight_of
+from tstar.surgery.layers import (
+    ChannelNorm,
+    check_layer,
+    check_norm,
+    is_frozen_norm,
+    weight_of,
+)
 
 Norm = Literal["batch", "layer"]
 _BATCH_NORM: dict[type[nn.Module], type[nn.modules.batchnorm._BatchNorm]] = {
@@ -31,6 +37,13 @@ def usable(temperature: object) -> float:
     if not 1e-30 <= T <= 1e30:
         raise TstarError(f"temperature must lie between 1e-30 and 1e30, got {T:g}.")
     return T
+
+
+def known_norm(norm: object) -> Norm | None:
+    """A kind of norm that there is."""
+    if norm is not None and not (isinstance(norm, str) and norm in ("batch", "layer")):
+        raise unknown("norm", norm, ("batch", "layer", "None"))
+    return norm  # type: ignore[return-value]
 
 
 class TemperedHead(nn.Module):
@@ -62,6 +75,7 @@ class TemperedHead(nn.Module):
     mask: Tensor | None
     stepped = False  # whether an optimizer was seen to train the head
     scheduled = False  # whether a schedule sets T
+    _given: tuple[float, float | None] | None = None  # T and c, which a buffer on meta cannot hold
 
     def __init__(
         self,
@@ -74,8 +88,7 @@ class TemperedHead(nn.Module):
         check_layer(layer)
         weight = weight_of(layer)
         placement: dict[str, Any] = {"device": weight.device, "dtype": weight.dtype}
-        if norm not in ("batch", "layer", None):
-            raise unknown("norm", norm, ("batch", "layer", "None"))
+        norm = known_norm(norm)
         self.norm: nn.Module | None = None
         if norm == "batch":
             kind = next(kind for kind in _BATCH_NORM if isinstance(layer, kind))
@@ -85,10 +98,11 @@ class TemperedHead(nn.Module):
         self.layer = layer
         self.mask = None
         exact = weight.dtype if weight.dtype == torch.float64 else torch.float32
-        value = torch.tensor(usable(temperature), dtype=exact, device=weight.device)
+        T, c = usable(temperature), None if backbone is None else positive("backbone", backbone)
+        value = torch.tensor(T, dtype=exact, device=weight.device)
         self.register_buffer("temperature", value)
-        heard = None if backbone is None else torch.full_like(value, positive("backbone", backbone))
-        self.register_buffer("backbone", heard)
+        self.register_buffer("backbone", None if c is None else torch.full_like(value, c))
+        self._given = T, c
         self.train(layer.training)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -105,7 +119,7 @@ class TemperedHead(nn.Module):
         linear = isinstance(self.layer, nn.Linear)
         if isinstance(norm, nn.LayerNorm):
             return norm(h) if linear else norm(h.movedim(1, -1)).movedim(-1, 1)  # type: ignore[no-any-return]
-        assert isinstance(norm, nn.modules.batchnorm._BatchNorm)
+        check_norm(norm)
         if self.mask is None or not norm.training:
             rows = h.reshape(-1, h.shape[-1]) if linear else h
             return batch_norm(norm, rows).reshape(h.shape)
@@ -121,7 +135,9 @@ class TemperedHead(nn.Module):
 
     def set_temperature(self, temperature: float) -> None:
         """Change T in place, for example from a schedule."""
-        self.temperature.fill_(usable(temperature))
+        T = usable(temperature)
+        self.temperature.fill_(T)
+        self._given = T, self._given[1] if self._given else None
 
     def train(self, mode: bool = True) -> TemperedHead:
         """As ``nn.Module``'s; leaving the training mode, say so if the norm has learned nothing in it."""
@@ -188,6 +204,16 @@ class TemperedHead(nn.Module):
         kept = ChannelNorm if not isinstance(layer, nn.Linear) else nn.LayerNorm
         plain = kept(weight.shape[1], eps=norm.eps, elementwise_affine=False)
         return nn.Sequential(OrderedDict(norm=plain, layer=layer)).eval()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> TemperedHead:
+        """As ``nn.Module``'s. Off the meta device (``to_empty``) T and c get their numbers, which nothing else would give."""
+        was_meta = self.temperature.is_meta
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if was_meta and not self.temperature.is_meta and self._given:
+            for buffer, number in zip((self.temperature, self.backbone), self._given, strict=True):
+                if buffer is not None and number is not None:
+                    buffer.fill_(number)
+        return self
 
     # What other code asks of an output layer is answered by the output layer.
     @property
@@ -268,10 +294,10 @@ class _ScaledGradient(torch.autograd.Function):
         return gradient * factor, None
 
 
-def batch_norm(norm: nn.modules.batchnorm._BatchNorm, rows: Tensor) -> Tensor:
+def batch_norm(norm: Any, rows: Tensor) -> Tensor:
     """``norm`` on (N, M, …); a single value for each feature is normalized with the running statistics."""
     alone = rows.numel() <= rows.shape[1] and not isinstance(norm, nn.SyncBatchNorm)
-    if not (norm.training and alone):
+    if not (is_frozen_norm(norm) or (norm.training and alone)):
         return norm(rows)  # type: ignore[no-any-return]
     return F.batch_norm(
         rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps

@@ -1,4 +1,4 @@
-"""Which layers can be output layers: linear ones, and convolutions of kernel size 1."""
+"""Which layers can be output layers: linear ones, and convolutions of kernel size 1. And which norms can stand before one."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ def is_output_layer(module: nn.Module) -> bool:
         and module.groups == 1
         and (isinstance(module.padding, str) or not any(module.padding))
     )
+
+
+def is_frozen_norm(norm: nn.Module) -> bool:
+    """Whether it is a batch norm that a helper has frozen: torchvision's, timm's and detectron2's class have one name."""
+    return type(norm).__name__ == "FrozenBatchNorm2d"
+
+
+def check_norm(norm: nn.Module) -> None:
+    """Refuse what was put in the place of the batch norm before an output layer and cannot fold."""
+    if not (isinstance(norm, nn.modules.batchnorm._BatchNorm) or is_frozen_norm(norm)):
+        raise TstarError(
+            f"The norm before the output layer must be a batch norm, got {type(norm).__name__}, which something put in its "
+            "place after tempering. Replace the model's norms before you temper, or temper with norm='layer' or norm=None."
+        )
 
 
 def check_layer(layer: nn.Module) -> None:

@@ -10,6 +10,7 @@ from torch import nn
 
 from tstar.errors import TstarError
 from tstar.surgery.finding import tempered_heads
+from tstar.surgery.leaving import expect_left
 
 
 class Masking:
@@ -41,7 +42,7 @@ def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
             DDP), that holds the (B, L) mask.
     """
     if not tempered_heads(model):
-        raise TstarError("The model has no tempered head; call tstar.temper first.")
+        expect_left(model)
     names = inspect.signature(model.forward).parameters
     if keyword not in names and not any(p.kind is p.VAR_KEYWORD for p in names.values()):
         raise TstarError(

@@ -11,6 +11,7 @@ from torch import nn
 from tstar.errors import TstarError, shown
 from tstar.numbers import whole
 from tstar.surgery.finding import unwrap, working_heads
+from tstar.surgery.leaving import expect_left
 from tstar.surgery.probing import call, in_mode, runs_on
 from tstar.surgery.speed import inputs_of
 
@@ -35,18 +36,21 @@ def recalibrate(
     the rest of the model runs in eval mode.
 
     Args:
-        model: a tempered model; changed in place and returned.
+        model: a tempered model; changed in place and returned. One that was left as it is, on advice, stays so.
         loader: batches as a DataLoader gives them, or a list of inputs. Use the training data.
         batches: how many of them; all by default.
     """
     inner = unwrap(model)
     heads = list(working_heads(inner).values())
-    norms = [h.norm for h in heads if isinstance(h.norm, nn.modules.batchnorm._BatchNorm)]
-    if not norms:
-        raise TstarError("The model has no batch norm before its output layer to recalibrate.")
     if not isinstance(loader, Iterable):
         raise TstarError(f"loader must give batches, got {shown(loader)}.")
     batches = None if batches is None else whole("batches", batches, least=1)
+    if not heads:
+        expect_left(inner)
+        return model
+    norms = [h.norm for h in heads if isinstance(h.norm, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        raise TstarError("The model has no batch norm before its output layer to recalibrate.")
     before = [(norm, norm.momentum) for norm in norms]
     saved = [(b, b.detach().clone()) for norm in norms for b in norm.buffers()]
     learned = False

@@ -16,7 +16,7 @@ from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.finding import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.preceding import preceding_norm
-from tstar.surgery.speed import backbone_scale
+from tstar.surgery.speed import backbone_scale, known_backbone
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def param_groups(
 
     Args:
         model: a plain classifier, or one tempered with T = 1 (for the batch norm).
-        temperature: T, or what :func:`tstar.recommend` returns.
+        temperature: T, or what :func:`tstar.recommend` returns; an advice to leave the model gives the plain groups.
         lr: the learning rate of the model, times the advice's ``lr_factor``; the head's is derived.
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
@@ -141,6 +141,9 @@ def param_groups(
     given = [_listed(group) for group in groups]
     warn_of_misfit(temperature, [found], optimizer)
     warn_of_rate(temperature, [{"lr": lr, **group} for group in given], [found])
+    if getattr(temperature, "leave", False):
+        known_backbone(backbone)
+        return [_derived(g, g["params"], None, optimizer, lr, weight_decay, eps) for g in given]
     parent = model.get_submodule(found.path.rpartition(".")[0]) if found.path else model
     inserted = parent.norm if isinstance(parent, TemperedHead) else None
     before = inserted

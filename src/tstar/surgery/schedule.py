@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, shown
 from tstar.numbers import positive, whole
+from tstar.surgery.leaving import expect_left
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,7 +53,7 @@ class Schedule:
         self._function = function
         self.description = description or f"function {getattr(function, '__name__', 'of the user')}"
         self._step = 0
-        self._heads: list[Any] = []
+        self._heads: list[Any] | None = None  # of no model yet
         self._resumed = False
 
     @classmethod
@@ -104,7 +105,7 @@ class Schedule:
             ) from None
 
     def __repr__(self) -> str:
-        idle = "" if self._heads else ", no model driven"
+        idle = "" if self.drives else ", no model driven"
         return f"Schedule({self.description}; step {self._step}, T = {self.temperature:g}{idle})"
 
     @property
@@ -112,13 +113,21 @@ class Schedule:
         """T at the present step."""
         return self(self._step)
 
+    @property
+    def drives(self) -> bool:
+        """Whether there is a head whose T it sets."""
+        return bool(self._heads)
+
     def drive(self, model: nn.Module) -> Schedule:
-        """Take hold of every head of the model that has a temperature, and set it for the present step."""
+        """Take hold of every head of the model that has a temperature, and set it for the present step.
+
+        A model that was left as it is, on advice, has none: the schedule then goes on for itself.
+        """
         heads: list[Any] = [
             m for m in model.modules() if callable(getattr(m, "set_temperature", None))
         ]
         if not heads:
-            raise TstarError("The model has no tempered head; call tstar.temper first.")
+            expect_left(model)
         self._heads = heads
         for head in heads:
             head.scheduled = True  # so that a checkpoint's T is no surprise
@@ -126,7 +135,7 @@ class Schedule:
 
     def step(self) -> float:
         """Go one step further; returns the new temperature."""
-        if self._resumed and not self._heads:
+        if self._resumed and self._heads is None:
             raise TstarError(
                 "A schedule that was loaded from a checkpoint must be given its model again: call drive(model)."
             )
@@ -137,7 +146,7 @@ class Schedule:
         step = whole("step", step, least=0)
         T = self(step)
         self._step = step
-        for head in self._heads:
+        for head in self._heads or ():
             head.set_temperature(T)
         return self
 

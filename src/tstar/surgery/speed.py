@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -151,14 +151,22 @@ def speeds(
     )
 
 
-def backbone_scale(
-    backbone: object, model: nn.Module, head: Head, batch: Any, norm: object
-) -> float | None:
-    """c of a head with this norm, as a user gives it: a number, measured for ``"matched"``, or none."""
+def known_backbone(backbone: object) -> float | Literal["matched"] | None:
+    """A scale of the backbone's gradient as a user gives it: a number, ``"matched"``, or none."""
     if backbone is None or not isinstance(backbone, str):
         return None if backbone is None else positive("backbone", backbone)
     if backbone != "matched":
         raise TstarError(f"backbone is a number, 'matched' or None, got {backbone!r}.")
+    return "matched"
+
+
+def backbone_scale(
+    backbone: object, model: nn.Module, head: Head, batch: Any, norm: object
+) -> float | None:
+    """c of a head with this norm: the number that the user gives, measured for ``"matched"``, or none."""
+    known = known_backbone(backbone)
+    if known != "matched":
+        return known
     if norm is None:
         return 1.0
     if batch is None:

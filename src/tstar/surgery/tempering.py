@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, SupportsFloat
 
-from torch import nn
+from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning, shown
 from tstar.numbers import whole
@@ -26,8 +26,9 @@ from tstar.surgery.finding import (
 )
 from tstar.surgery.folded import warn_of_bias
 from tstar.surgery.folding import check_numbers
-from tstar.surgery.head import Norm, TemperedHead, usable
+from tstar.surgery.head import Norm, TemperedHead, known_norm, usable
 from tstar.surgery.layers import replaced
+from tstar.surgery.leaving import expect_left, mark_left, unmark_left
 from tstar.surgery.monitoring import (
     expect_update,
     join_optimizer,
@@ -43,7 +44,7 @@ from tstar.surgery.refusing import (
     refuse_wrapper,
     warn_of_adapter,
 )
-from tstar.surgery.speed import backbone_scale, inputs_of
+from tstar.surgery.speed import backbone_scale, inputs_of, known_backbone
 
 _CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
@@ -68,8 +69,9 @@ def temper(
 
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or what :func:`tstar.recommend` returns. An advice to leave the model gives it back as it is. The
-            learning rate stays yours to multiply by ``advice.lr_factor``.
+        temperature: T, or what :func:`tstar.recommend` returns. The learning rate stays yours to multiply by
+            ``advice.lr_factor``. An advice to leave the model gives back the model itself, as it is or with the weights
+            of ``state_dict``; :func:`fold`, :func:`tstar.watch` and the like then have nothing to do, and do nothing.
         head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
             classifiers); found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
@@ -86,12 +88,18 @@ def temper(
         steps: the optimizer steps of the training, or those of the advice. In fewer than 100 the norm's statistics
             would lag behind, so that its momentum is raised.
         state_dict: a checkpoint to start from, of the plain model or of a tempered one.
-        inplace: change ``model`` itself; otherwise a copy is changed, unless there is a live optimizer.
+        inplace: change ``model`` itself; otherwise a copy is changed, unless there is a live optimizer. A model that
+            is left is copied with ``inplace=False`` alone.
     """
     refuse_wrapper(model)
-    if getattr(temperature, "leave", False):
-        return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
+    if isinstance(temperature, Mapping):
+        raise TstarError(
+            f"temperature must be a number or an advice, got {shown(temperature)}; make an advice of its JSON with "
+            "tstar.Recommendation.from_dict."
+        )
     T = usable(temperature)
+    if isinstance(temperature, Tensor):
+        temperature = T  # a tensor's "norm" is no advice
     steps = None if steps is None else whole("steps", steps, least=1)
     for path in tempered_heads(model):
         raise TstarError(
@@ -103,19 +111,21 @@ def temper(
     check_task(model, heads, loss)
     for found in heads:
         check_head(model, found)
-    refuse_second_holder(model, heads)
     live = _live_optimizer(optimizer, temperature, heads, inplace)
-    inplace = bool(inplace) or live is not None
+    chosen = known_norm(getattr(temperature, "norm", "batch") if norm == "advised" else norm)
+    if known_backbone(backbone) is None:
+        backbone = getattr(temperature, "backbone", None)
     warn_of_misfit(temperature, heads, optimizer if live is None else live)
+    if getattr(temperature, "leave", False):
+        return _left(model, heads, state_dict, inplace)
+    refuse_second_holder(model, heads)
+    inplace = bool(inplace) or live is not None
     if live is not None:
         warn_of_rate(temperature, live.param_groups, heads)
     if inplace and any(found.path == "" for found in heads):
         raise TstarError(
             "A model that is its own output layer cannot be changed in place; use inplace=False."
         )
-    chosen: Norm | None = getattr(temperature, "norm", "batch") if norm == "advised" else norm
-    if backbone is None:
-        backbone = getattr(temperature, "backbone", None)
     if not inplace:
         model = _copy(model)
     if steps is None:
@@ -125,6 +135,7 @@ def temper(
         factors = [backbone_scale(backbone, model, found, example_input, chosen) for found in heads]
         for found, factor in zip(heads, factors, strict=True):
             layer = model.get_submodule(found.path)
+            unmark_left(layer)
             new = TemperedHead(layer, T, chosen, factor)
             shorten_memory(new.norm, steps)
             model = replaced(model, layer, new)
@@ -149,10 +160,9 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
     :func:`temper` left as it was, on advice, comes back as it is.
     """
     inner = unwrap(model)
-    bare = [path for path, head in tempered_heads(inner).items() if head.bias is None]
-    if getattr(inner, "left_plain", False) and not tempered_heads(inner):
-        return inner if inplace else _copy(inner)
-    if is_sharded(inner):
+    heads = tempered_heads(inner)
+    bare = [path for path, head in heads.items() if head.bias is None]
+    if heads and is_sharded(inner):
         raise TstarError(
             "The weights are sharded (fully_shard). Gather them with torch.distributed.checkpoint.state_dict."
             "get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True)), save that, "
@@ -166,16 +176,26 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
 
 
 def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
-    """The original layers again, without the norm and without T: other logits, unlike :func:`fold`."""
+    """The original layers again, without the norm and without T: other logits, unlike :func:`fold`.
+
+    A model that :func:`temper` left as it was, on advice, comes back as it is.
+    """
     return _dismantle(model, inplace, lambda path, head: head.layer)
 
 
-def _left(model: nn.Module, optimizer: Any, inplace: bool | None) -> nn.Module:
-    """The model as it is, with a mark that lets :func:`fold` give it back; its optimizer goes on training it."""
-    live = live_optimizer(optimizer)
-    if not (inplace or (live is not None and trains(live, list(model.parameters())))):
+def _left(model: nn.Module, heads: Sequence[Head], state: Any, inplace: bool | None) -> nn.Module:
+    """The model itself, so that an optimizer built before goes on training it, marked as left; its weights from ``state``."""
+    if inplace is False:
         model = _copy(model)
-    model.left_plain = True  # type: ignore[assignment]
+    if state is not None:
+        if isinstance(state, Mapping) and tempered_prefixes(state):
+            raise TstarError(
+                "state_dict must be that of a plain model, since the advice is to leave this one, got a tempered model's. "
+                "Fold it first (the command 'tstar fold'), or go on with it: tstar.temper(model, T, state_dict=…)."
+            )
+        model = _from(state, model, lambda plain: plain)
+    for found in heads:
+        mark_left(model.get_submodule(found.path))
     return model
 
 
@@ -270,7 +290,7 @@ def _copy(model: nn.Module) -> nn.Module:
 def _dismantle(model: nn.Module, inplace: bool, make: Any) -> nn.Module:
     model = unwrap(model)
     if not tempered_heads(model):
-        raise TstarError("The model has no tempered head; call tstar.temper first.")
+        expect_left(model)
     if not inplace:
         model = _copy(model)
     working = working_heads(model)

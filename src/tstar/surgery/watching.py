@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarWarning
 from tstar.surgery.finding import unwrap, working_heads
 from tstar.surgery.head import TemperedHead
+from tstar.surgery.leaving import expect_left
 from tstar.surgery.schedule import Schedule
 from tstar.surgery.speed import Speeds, speeds
 
@@ -65,7 +66,7 @@ class Watch:
     def _heads(self) -> dict[str, TemperedHead]:
         heads = working_heads(self._model)
         if not heads:
-            raise TstarError("The model has no tempered head; call tstar.temper first.")
+            expect_left(self._model)
         return heads
 
     def __call__(self) -> tuple[Sight, ...]:
@@ -115,7 +116,8 @@ def watch(
 
     It tells whether the norm before the head sees batches, whether the head learns, whether T is what the schedule
     says, and, given a batch and the optimizer, how fast head and backbone learn next to the plain model. In a trainer
-    that owns the loop: ``WatchCallback`` of :mod:`tstar.callbacks.lightning` and :mod:`tstar.callbacks.transformers`.
+    that owns the loop: ``WatchCallback`` of :mod:`tstar.callbacks.lightning` and :mod:`tstar.callbacks.transformers`. In
+    a model that was left as it is, on advice, it sees nothing.
 
     >>> import torch, tstar
     >>> model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
