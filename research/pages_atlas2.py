@@ -47,7 +47,7 @@ def user_gain() -> str:
     """What recipes give over the default plain model, by kind of network and optimizer."""
     parts = {"all but fine-tuning": "all", **_kinds()}
     parts |= {"plain fits its training set": "plain fits its training set", "plain does not": "plain does not fit it"}  # fmt: skip
-    parts |= {words: words for words in ("up to 300 steps", "from 1,000 steps", "10,000 steps and more")}  # fmt: skip
+    parts |= {words: words for words in ("up to 300 steps", "from 1,000 steps", "5,000 steps and more")}  # fmt: skip
     parts |= {"drawn after the recipe was fixed": "drawn after the recipe was fixed"}
     lines = []
     for words, part in parts.items():
@@ -95,7 +95,7 @@ def expect() -> str:
     """What the advice gives over the user's own model, at its usual rate and where it was tuned."""
     ours = _shipped()
     parts = {"all": "all", **_kinds()}
-    parts |= {words: words for words in ("plain fits its training set", "up to 300 steps", "from 1,000 steps", "10,000 steps and more")}  # fmt: skip
+    parts |= {words: words for words in ("plain fits its training set", "up to 300 steps", "from 1,000 steps", "5,000 steps and more")}  # fmt: skip
     lines = []
     for words, part in parts.items():
         if (part, "plain") in ours.index:
@@ -180,7 +180,7 @@ def facts() -> str:
     rows = pd.read_csv(RESULTS / "atlas2/conditions.csv")
     return table(
         ["runs", "complete conditions", "plain fits its training set", "S.D. of a difference by seed alone"],
-        [[f"{known['runs']:,.0f}", f"{len(rows):,} ({(rows['family'] == 'probe').sum()} probes, {(rows['steps'] >= 10_000).sum()} long, {(rows['norms'] == 'pretrained').sum()} fine-tuned)",
+        [[f"{known['runs']:,.0f}", f"{len(rows):,} ({(rows['family'] == 'probe').sum()} probes, {(rows['steps'] >= 5_000).sum()} long, {(rows['norms'] == 'pretrained').sum()} fine-tuned)",
           f"{100 * known['fits']:.0f} %", f"{known['noise']:.1f} points"]],
     )  # fmt: skip
 

@@ -293,7 +293,7 @@ def groups(rows: pd.DataFrame) -> dict[str, pd.Series]:
     later = rows["condition"].map(lambda i: i >= (LONG if i >= LONG else PROBES + 16 if i >= PROBES else FIXED))  # fmt: skip
     made |= {"drawn after the recipe was fixed": later, "drawn before": ~later}
     made |= {
-        "10,000 steps and more": rows["steps"] >= 10_000,
+        "5,000 steps and more": rows["steps"] >= 5_000,
         "M up to 64": rows["M"] <= 64,
         "M 128 to 256": rows["M"].between(128, 256),
         "M from 384": rows["M"] >= 384,
