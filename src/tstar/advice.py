@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from tstar.data.door import Source, count_classes, open_data
+from tstar.data.streams import batch_count
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
 from tstar.formula.cautions import Notice, by_gravity, network_size, notices, transformer_rate
@@ -17,7 +18,7 @@ from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, computed, judged
 from tstar.formula.similar import Expectation
-from tstar.formula.training import Keywords, Training
+from tstar.formula.training import Keywords, Training, steps_in
 from tstar.numbers import whole
 from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm
@@ -161,7 +162,8 @@ def recommend(
     Args:
         model: the classifier; M and K are read from its output layer.
         data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels. Its
-            difficulty is measured only if the formula in use needs it; its length counts the steps of ``epochs``.
+            difficulty is measured only if the formula in use needs it; its length, of a ``DataLoader`` that in batches,
+            counts the steps of ``epochs``.
         num_classes: K, where the model's output layer will be replaced later.
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
@@ -311,14 +313,27 @@ def _at(training: Training, factor: float) -> Training:
 
 
 def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> Training:
-    """How one trains, the length and the batch size of the data counted in where they are needed and known."""
+    """How one trains, the length and the batch size of the data counted in where they are needed and known.
+
+    An epoch has as many steps as a DataLoader has batches: its sampler may draw more or fewer samples than there are.
+    """
     known: dict[str, Any] = dict(training)
-    size = getattr(data, "batch_size", None)  # of a DataLoader
+    held = (
+        data,
+        getattr(data, "batch_sampler", None),
+    )  # of a DataLoader, whose own size may be None
+    sizes = [getattr(one, "batch_size", None) for one in held]
+    size = next((one for one in sizes if one is not None), None)
     if size is not None and known.get("batch_size") is None:
         known["batch_size"] = size
     counted = known.get("epochs") is not None and known.get("steps") is None
     if counted and source is not None and known.get("samples") is None:
-        known["samples"] = source.samples
+        batches = batch_count(data)
+        # Another batch size than the loader's is that of several loaders together, or of several batches per step.
+        if batches is not None and size in (None, known.get("batch_size")):
+            known["steps"] = steps_in(known["epochs"], batches)
+        else:
+            known["samples"] = source.samples
     return Training.of(**known, layer=head.layer)
 
 

@@ -32,6 +32,22 @@ def is_loader(data: Any) -> bool:
     return isinstance(data, DataLoader)
 
 
+def batch_count(data: Any) -> int | None:
+    """How many batches a DataLoader gives in an epoch; ``None`` of other data, and where it is not known."""
+    if not is_loader(data):
+        return None
+    try:
+        count = len(data)
+    except (TypeError, NotImplementedError):  # an endless stream, or a sampler that does not say
+        return None
+    if count < 1:
+        raise TstarError(
+            "A DataLoader must give at least one batch per epoch, got none; with drop_last=True its data set must hold "
+            "a whole batch."
+        )
+    return count
+
+
 def items(data: Any, column: str | None, positions: Sequence[int] | None) -> Pairs:
     """(sample, label) of a Dataset's items: pairs, or dictionaries with an image and a label."""
     for position, item in enumerate(each(data, positions)):
