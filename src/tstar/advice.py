@@ -24,6 +24,7 @@ from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm
 from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 from tstar.surgery.preceding import defined_before, preceding_norm
+from tstar.surgery.probing import inputs_of
 from tstar.surgery.refusing import check_task
 from tstar.surgery.speed import FAR, matched_backbone
 
@@ -184,6 +185,7 @@ def recommend(
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     if norm is not None and not (isinstance(norm, str) and norm == "batch"):
         raise unknown("norm", norm, ("batch",))
+    example_input = inputs_of(example_input)
     found, net = resolve_head(model, head, example_input), unwrap(model)
     check_task(net, [found], loss)
     check_head(net, found)

@@ -34,7 +34,7 @@ from tstar.surgery.monitoring import (
     live_optimizer,
     trains,
 )
-from tstar.surgery.probing import run_once
+from tstar.surgery.probing import inputs_of, run_once
 from tstar.surgery.recalibrating import shorten_memory
 from tstar.surgery.refusing import (
     check_task,
@@ -43,7 +43,7 @@ from tstar.surgery.refusing import (
     refuse_wrapper,
     warn_of_adapter,
 )
-from tstar.surgery.speed import backbone_scale, inputs_of
+from tstar.surgery.speed import backbone_scale
 
 _CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
@@ -91,7 +91,7 @@ def temper(
     refuse_wrapper(model)
     if getattr(temperature, "leave", False):
         return _left(model, optimizer or getattr(temperature, "optimizer", None), inplace)
-    T = usable(temperature)
+    T, example_input = usable(temperature), inputs_of(example_input)
     steps = None if steps is None else whole("steps", steps, least=1)
     for path in tempered_heads(model):
         raise TstarError(
@@ -233,7 +233,7 @@ def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> 
     if any(p.is_meta for p in model.parameters()):
         return
     if example_input is not None:
-        examples = iter([inputs_of(example_input)])
+        examples = iter([example_input])
     else:
         examples = standard_inputs(model) if sum(sizes) < _CHEAP else iter(())
     calls: Counter[str] = Counter()
