@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from tstar.formula.cautions import Notice, by_gravity, network_size, notices, tr
 from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients
 from tstar.formula.equation import Explanation, computed, judged
+from tstar.formula.reading import unwrapped
 from tstar.formula.similar import Expectation
 from tstar.formula.training import Keywords, Training, steps_in
 from tstar.numbers import whole
@@ -25,7 +26,7 @@ from tstar.surgery.head import Norm
 from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 from tstar.surgery.preceding import defined_before, preceding_norm
 from tstar.surgery.probing import inputs_of
-from tstar.surgery.refusing import check_task
+from tstar.surgery.refusing import check_task, smoothing_of
 from tstar.surgery.speed import FAR, matched_backbone
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ def recommend(
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
         coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer, lr and steps.
         norm: ``"batch"``, or ``None`` if no norm may be inserted.
-        loss: the loss that you train with; refused unless a softmax follows the logits.
+        loss: the loss that you train with; refused unless a softmax follows the logits. Label smoothing is read from
+            it.
         head: the output layer's path, where the model has several.
         example_input: an input that the model accepts, where the output layer is not found without one; a batch of
             training data also tells how fast SGD would train the backbone.
@@ -191,9 +193,20 @@ def recommend(
     check_head(net, found)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     source = None if data is None else open_data(data, size=_SIZE)
-    norms = norms_of(net, found.layer)
+    if training.get("label_smoothing") is None:
+        training["label_smoothing"] = smoothing_of(loss)
     told = _told(data, source, training, found)
+    norms = norms_of(net, found.layer, _held(training.get("optimizer"), found))
     extra: list[Notice] = []
+    if norms == "frozen" and norms_of(net, found.layer) != "frozen":
+        extra.append(
+            Notice(
+                "note",
+                "probe",
+                "The optimizer holds the output layer alone, so this is taken for a linear probe. If another one trains the "
+                "rest, pass this one as a name and a rate, such as ('sgd', 0.1).",
+            )
+        )
     if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
         told = replace(told, scenario=None)
     elif told.scenario is None and norms != "frozen" and is_mostly_frozen(net):
@@ -248,7 +261,7 @@ def recommend(
     if norm and defined_before(net, found.layer):
         follows = preceding_norm(net, found, example_input)
     extra += _network(found, None if follows is None else follows[0])
-    if not leave and example_input is not None and told.family == "sgd":
+    if not leave and example_input is not None and told.family == "sgd" and norms != "frozen":
         inserted: Norm | None = None if follows else "batch"
         extra += _speed(net, found, factor / result.temperature, example_input, inserted)
     if evidence is not None and not leave and norms != "frozen":
@@ -337,6 +350,13 @@ def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> T
         else:
             known["samples"] = source.samples
     return Training.of(**known, layer=head.layer)
+
+
+def _held(optimizer: Any, head: Head) -> Container[int] | None:
+    """The ids of what an optimizer object trains; ``None`` where the output layer is not among it, as with copies of it."""
+    groups = getattr(unwrapped(optimizer), "param_groups", ())
+    held = {id(p) for group in groups for p in group["params"]}
+    return held if any(id(p) in held for p in head.layer.parameters()) else None
 
 
 def _network(head: Head, follows: str | None) -> Iterator[Notice]:
