@@ -146,7 +146,7 @@ class Training:
             weight_decay: of the optimizer.
             scheduler: a learning-rate scheduler of torch, timm or transformers, which is copied and run without
                 training; or ``"cosine"``, ``"linear"``, ``"constant"``. Without it a rate that falls to zero is
-                assumed.
+                assumed. A ``LambdaLR`` is stepped by batch, unless ``epochs`` are told and only by epoch it makes sense.
             label_smoothing: of the loss.
             scenario: ``"scratch"`` or ``"finetune"``.
             tuned: whether a search has set learning rate and weight decay for the plain model; then the rate stays.
