@@ -9,6 +9,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+)
+from torch.utils.data.distributed import DistributedSampler
 
 import tstar
 from tstar import TstarError
@@ -355,6 +363,53 @@ def test_epochs_count_with_the_length_of_the_data():
         assert (given.training.steps, given.training.batch_size) == (20, 32)
     with pytest.raises(TstarError, match="samples"):
         tstar.recommend(net, **how)
+
+
+class Counted:
+    """Batches of a data set, of which only the loader's length tells how many there are."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        return iter([[0, 1]] * self.count)
+
+    def __len__(self):
+        return self.count
+
+
+@pytest.mark.parametrize(
+    ("made", "batches"),
+    [
+        ({"batch_size": 60, "drop_last": True}, 1),
+        ({"batch_size": 10, "sampler": RandomSampler(range(100), num_samples=4000)}, 400),
+        ({"batch_size": 10, "sampler": SubsetRandomSampler(range(20))}, 2),
+        ({"batch_size": 10, "sampler": DistributedSampler(range(100), 5, 0)}, 2),
+        ({"batch_sampler": BatchSampler(range(100), 10, False)}, 10),
+        ({"batch_sampler": Counted(7)}, 7),
+    ],
+    ids=["drop_last", "oversampled", "subset", "distributed", "batch sampler", "own batch sampler"],
+)
+def test_an_epoch_has_as_many_steps_as_the_loader_has_batches(made, batches):
+    loader = DataLoader(TensorDataset(torch.rand(100, 12), torch.arange(100) % 10), **made)
+    assert len([*loader]) == batches
+    how = {"optimizer": ("sgd", 0.1), "epochs": 3}
+    assert tstar.recommend(model(), loader, **how).training.steps == 3 * batches
+
+
+def test_a_batch_size_beside_the_loaders_is_that_of_a_step():
+    """As with accumulated gradients or several processes."""
+    data = TensorDataset(torch.rand(100, 12), torch.arange(100) % 10)
+    split = DistributedSampler(data, 2, 0)
+    for loader in (DataLoader(data, batch_size=10), DataLoader(data, batch_size=10, sampler=split)):
+        advice = tstar.recommend(model(), loader, optimizer=("sgd", 0.1), epochs=3, batch_size=20)
+        assert (advice.training.steps, advice.training.batch_size) == (15, 20)
+
+
+def test_a_loader_without_batches_counts_no_steps():
+    loader = DataLoader(TensorDataset(torch.rand(9, 12), torch.arange(9)), 10, drop_last=True)
+    with pytest.raises(TstarError, match="at least one batch per epoch, got none"):
+        tstar.recommend(model(), loader, optimizer=("sgd", 0.1), epochs=3)
 
 
 def test_a_head_without_bias_and_one_after_a_norm_are_told_now():

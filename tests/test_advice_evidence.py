@@ -205,6 +205,37 @@ def test_adapters_on_a_frozen_network_are_fine_tuning(monkeypatch):
     assert tstar.recommend(model(), optimizer=HOW).training.scenario is None
 
 
+def test_a_linear_probe_is_told_by_what_the_optimizer_holds():
+    """As by what is frozen; an optimizer of a copy, or of another part, says nothing."""
+    told = {"steps": 1000, "batch_size": 32, "samples": 5000}
+
+    def advised(net, trained):
+        return tstar.recommend(net, optimizer=torch.optim.SGD(trained, lr=0.1), **told)
+
+    frozen, net = model(), model()
+    frozen.requires_grad_(False)[-1].requires_grad_(True)
+    expected = advised(frozen, frozen[-1].parameters())
+    found = advised(net, net[-1].parameters())
+    assert found.evidence == expected.evidence
+    assert (float(found), found.leave) == (float(expected), expected.leave)
+    assert codes(found) - codes(expected) == {("note", "probe")}
+    whole = advised(net, net.parameters())
+    assert whole.evidence != expected.evidence
+    for other in (model().parameters(), net[1].parameters()):
+        again = advised(net, other)
+        assert again.evidence == whole.evidence
+        assert codes(again) == codes(whole)
+
+
+def test_a_backbone_that_is_not_trained_has_no_speed(monkeypatch):
+    stored(monkeypatch)
+    net, x = model(), torch.randn(32, 12)
+    net.requires_grad_(False)[-1].requires_grad_(True)
+    advice = tstar.recommend(net, optimizer=HOW, example_input=x)
+    assert not advice.leave
+    assert ("caution", "backbone-speed") not in codes(advice)
+
+
 def test_json_has_the_rate_that_was_told_and_the_advised_one(monkeypatch):
     stored(monkeypatch, recipe="faster")
     advice = tstar.recommend(model(), optimizer=HOW)

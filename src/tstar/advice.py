@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from torch import nn
 
 from tstar.data.door import Source, count_classes, open_data
+from tstar.data.streams import batch_count
 from tstar.errors import TstarError, shown, unknown
 from tstar.formula import rendering, similar
 from tstar.formula.cautions import (
@@ -23,14 +24,16 @@ from tstar.formula.cautions import (
 from tstar.formula.choice import uses_csg
 from tstar.formula.coefficients import Coefficients, get, is_shipped
 from tstar.formula.equation import Explanation, computed, judged
+from tstar.formula.reading import unwrapped
 from tstar.formula.similar import Expectation
-from tstar.formula.training import Keywords, Training
+from tstar.formula.training import Keywords, Training, steps_in
 from tstar.numbers import check_csg, positive, whole
 from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm, known_norm, usable
 from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 from tstar.surgery.preceding import defined_before, preceding_norm
-from tstar.surgery.refusing import check_task
+from tstar.surgery.probing import inputs_of
+from tstar.surgery.refusing import check_task, smoothing_of
 from tstar.surgery.speed import FAR, matched_backbone
 from tstar.text import printable
 
@@ -229,13 +232,15 @@ def recommend(
     Args:
         model: the classifier; M and K are read from its output layer.
         data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels. Its
-            difficulty is measured only if the formula in use needs it; its length counts the steps of ``epochs``.
+            difficulty is measured only if the formula in use needs it; its length, of a ``DataLoader`` that in batches,
+            counts the steps of ``epochs``.
         num_classes: K, where the model's output layer will be replaced later.
         csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
         variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
         coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer, lr and steps.
         norm: ``"batch"``, or ``None`` if no norm may be inserted.
-        loss: the loss that you train with; refused unless a softmax follows the logits.
+        loss: the loss that you train with; refused unless a softmax follows the logits. Label smoothing is read from
+            it.
         head: the output layer's path, where the model has several.
         example_input: an input that the model accepts, where the output layer is not found without one; a batch of
             training data also tells how fast SGD would train the backbone.
@@ -250,14 +255,26 @@ def recommend(
         raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
     if norm is not None and not (isinstance(norm, str) and norm == "batch"):
         raise unknown("norm", norm, ("batch",))
+    example_input = inputs_of(example_input)
     found, net = resolve_head(model, head, example_input), unwrap(model)
     check_task(net, [found], loss)
     check_head(net, found)
     K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
     source = None if data is None else open_data(data, size=_SIZE)
-    norms = norms_of(net, found.layer)
+    if training.get("label_smoothing") is None:
+        training["label_smoothing"] = smoothing_of(loss)
     told = _told(data, source, training, found)
+    norms = norms_of(net, found.layer, _held(training.get("optimizer"), found))
     extra: list[Notice] = []
+    if norms == "frozen" and norms_of(net, found.layer) != "frozen":
+        extra.append(
+            Notice(
+                "note",
+                "probe",
+                "The optimizer holds the output layer alone, so this is taken for a linear probe. If another one trains the "
+                "rest, pass this one as a name and a rate, such as ('sgd', 0.1).",
+            )
+        )
     if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
         told = replace(told, scenario=None)
     elif told.scenario is None and norms != "frozen" and is_mostly_frozen(net):
@@ -312,7 +329,7 @@ def recommend(
     if norm and defined_before(net, found.layer):
         follows = preceding_norm(net, found, example_input)
     extra += _network(found, None if follows is None else follows[0])
-    if not leave and example_input is not None and told.family == "sgd":
+    if not leave and example_input is not None and told.family == "sgd" and norms != "frozen":
         inserted: Norm | None = None if follows else "batch"
         extra += _speed(net, found, factor / result.temperature, example_input, inserted)
     if evidence is not None and not leave and norms != "frozen":
@@ -415,15 +432,35 @@ def _at(training: Training, factor: float) -> Training:
 
 
 def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> Training:
-    """How one trains, the length and the batch size of the data counted in where they are needed and known."""
+    """How one trains, the length and the batch size of the data counted in where they are needed and known.
+
+    An epoch has as many steps as a DataLoader has batches: its sampler may draw more or fewer samples than there are.
+    """
     known: dict[str, Any] = dict(training)
-    size = getattr(data, "batch_size", None)  # of a DataLoader
+    held = (
+        data,
+        getattr(data, "batch_sampler", None),
+    )  # of a DataLoader, whose own size may be None
+    sizes = [getattr(one, "batch_size", None) for one in held]
+    size = next((one for one in sizes if one is not None), None)
     if size is not None and known.get("batch_size") is None:
         known["batch_size"] = size
     counted = known.get("epochs") is not None and known.get("steps") is None
     if counted and source is not None and known.get("samples") is None:
-        known["samples"] = source.samples
+        batches = batch_count(data)
+        # Another batch size than the loader's is that of several loaders together, or of several batches per step.
+        if batches is not None and size in (None, known.get("batch_size")):
+            known["steps"] = steps_in(known["epochs"], batches)
+        else:
+            known["samples"] = source.samples
     return Training.of(**known, layer=head.layer)
+
+
+def _held(optimizer: Any, head: Head) -> Container[int] | None:
+    """The ids of what an optimizer object trains; ``None`` where the output layer is not among it, as with copies of it."""
+    groups = getattr(unwrapped(optimizer), "param_groups", ())
+    held = {id(p) for group in groups for p in group["params"]}
+    return held if any(id(p) in held for p in head.layer.parameters()) else None
 
 
 def _network(head: Head, follows: str | None) -> Iterator[Notice]:

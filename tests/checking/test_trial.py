@@ -194,6 +194,7 @@ SGD = torch.optim.SGD(make_model().parameters(), lr=0.02, momentum=0.8, weight_d
             {"steps": 40, "epochs": 7, "batch_size": 16, "label_smoothing": 0.1},
             Config(steps=40, epochs=7, batch_size=16, label_smoothing=0.1),
         ),
+        ({"scheduler": "constant"}, Config(schedule="constant")),
     ],
 )
 def test_the_training_in_the_keywords_of_recommend(training, config):
@@ -212,6 +213,35 @@ def test_a_training_said_twice_or_in_unknown_words_is_refused(digits):
         check(make_model, digits, config=QUICK, lr=0.1, steps=20)
     with pytest.raises(TstarError, match="Unknown keyword 'batchsize'; did you mean 'batch_size'"):
         check(make_model, digits, batchsize=64)
+    with pytest.raises(TstarError, match="did you mean 'tuned'"):
+        check(make_model, digits, tuned_=True)
+    with pytest.raises(TstarError, match="tuned must be True or False, got 'yes'"):
+        check(make_model, digits, tuned="yes")
+    with pytest.raises(TstarError, match="no samples: a check counts them in the data"):
+        check(make_model, digits, samples=64)
+    with pytest.raises(TstarError, match="no loss: a check trains with cross-entropy, or"):
+        check(make_model, digits, loss=torch.nn.MSELoss())
+    with pytest.raises(TstarError, match=r"scheduler must be one of cosine, .* got StepLR"):
+        check(make_model, digits, scheduler=torch.optim.lr_scheduler.StepLR(SGD, 3))
+    with pytest.raises(TstarError, match="Unknown schedule 'cosin'"):
+        check(make_model, digits, scheduler="cosin")
+
+
+@pytest.mark.parametrize("by", ["keywords", "config"])
+def test_what_the_advice_depends_on_reaches_it(digits, planted, by):
+    said = {"label_smoothing": 0.1, "schedule": "constant"}
+    how = {"config": Config(steps=30, **said)}
+    if by == "keywords":
+        how = {"steps": 30, "label_smoothing": 0.1, "scheduler": "constant"}
+    plain = check(make_model, digits, temperatures=[1], seeds=1, **how)
+    assert plain.advised.rate == 3
+    told = plain.advice.training
+    assert (told.label_smoothing, told.schedule, told.tuned, told.scenario) == (0.1, "constant", False, None)  # fmt: skip
+    assert "label-smoothing" in {notice.code for notice in plain.advice.notices}
+    tuned = check(make_model, digits, temperatures=[1], seeds=1, tuned=True, **how)
+    assert (tuned.advice.training.tuned, tuned.advised.rate) == (True, 1)
+    fine = check(make_model, digits, temperatures=[1], seeds=1, scenario="finetune", **how)
+    assert fine.advice.training.scenario == "finetune"
 
 
 class Signs(torch.optim.Optimizer):

@@ -1,5 +1,6 @@
 """``tstar check`` as a user types it."""
 
+import json
 import re
 
 import pytest
@@ -42,3 +43,22 @@ def test_check_prints_a_table_and_a_sentence(run):
 def test_errors_say_what_to_do(run, words, message):
     with pytest.raises(TstarError, match=re.escape(message)):
         run(*words)
+
+
+def test_check_is_told_what_the_advice_depends_on(run):
+    words = [
+        "check",
+        "--model",
+        "mlp",
+        "--features",
+        "8",
+        "--data",
+        "digits",
+        "--temperatures",
+        "1",
+    ]
+    result = run(
+        *words, "--seeds", "1", "--budget", "5", "--tuned", "--scenario", "finetune", "--json"
+    )
+    told = json.loads(result.stdout)["advice"]["training"]
+    assert (told["tuned"], told["scenario"]) == (True, "finetune")

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils.data import (
     ConcatDataset,
     DataLoader,
@@ -14,6 +15,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
+import tstar
 from tests.data.forms import EXPECTED, RNG, Pairs, X, Y
 from tstar import TstarError, csg
 from tstar.data.door import count_classes, open_data
@@ -216,6 +218,83 @@ def test_classes_are_counted_wherever_the_labels_are_listed():
     assert count_classes(listed) == count_classes(DataLoader(listed)) == 3
     assert count_classes(Subset(listed, [0, 1])) is None  # a part need not have all of them
     assert count_classes(Stream()) is None
+
+
+def _doors(x, y):
+    tensors = TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
+    listed = Pairs()
+    listed.targets = torch.as_tensor(y)
+    yield "arrays", (x, y)
+    yield "tensors", tensors
+    yield "loader", DataLoader(tensors, batch_size=5)
+    yield (
+        "sampled",
+        DataLoader(tensors, batch_size=5, sampler=WeightedRandomSampler([1.0] * len(y), 9)),
+    )
+    yield "part", Subset(tensors, [3, 4])
+    yield "pairs", [*zip(x, y, strict=True)]
+    yield (
+        "dictionaries",
+        [{"x": sample, "label": label.tolist()} for sample, label in zip(x, y, strict=True)],
+    )
+    yield "targets", listed
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        np.eye(3, dtype=np.float32)[Y],
+        np.linspace(0.1, 0.9, len(Y) * 2).reshape(-1, 2),
+        np.linspace(0.1, 0.9, len(Y)),
+    ],
+    ids=["several labels", "regression of two", "regression"],
+)
+def test_targets_that_are_no_classes_are_refused_at_every_door(targets):
+    model = nn.Sequential(nn.Linear(X.shape[1], 8), nn.ReLU(), nn.Linear(8, 3))
+    for name, data in _doors(X, targets):
+        if targets.ndim == 1 and name in ("part", "pairs", "dictionaries"):
+            continue  # one number might recur, which is seen when they are read
+        with pytest.raises(TstarError, match=r"labels must .*(per sample|real numbers)") as refused:
+            open_data(data)
+        assert "argmax" in str(refused.value), name
+        with pytest.raises(TstarError, match="labels must"):
+            tstar.recommend(model, data)
+
+
+def test_classes_pass_at_every_door_whatever_their_type():
+    for y in (Y, Y.astype(np.float64), Y[:, None], Y.astype(bool)):
+        for name, data in _doors(X, y):
+            assert open_data(data).samples == (2 if name == "part" else len(Y)), name
+    per_position = np.stack([Y, Y], 1)
+    assert open_data(TensorDataset(torch.as_tensor(X), torch.as_tensor(per_position)))
+    masked = TensorDataset(torch.as_tensor(X), torch.rand(len(Y), 4), torch.as_tensor(Y))
+    assert open_data(masked)  # which of three is the label is not known
+    hot = TensorDataset(torch.as_tensor(X), torch.eye(3)[Y])
+
+    def collate(batch):
+        return torch.stack([x for x, _ in batch]), torch.stack([y for _, y in batch]).argmax(1)
+
+    assert csg(DataLoader(hot, batch_size=9, collate_fn=collate), samples=20).num_classes == 3
+
+
+def test_real_numbers_that_recur_are_classes_and_others_are_refused_when_they_are_read():
+    class Own(Pairs):
+        def __init__(self, times):
+            super().__init__()
+            self.times = times
+
+        def __getitem__(self, i):
+            return super().__getitem__(i)[0], 0.5 + i % self.times
+
+    assert open_data((X, 0.5 + Y)).samples == len(Y)
+    assert as_task(Own(4)).num_classes == 4
+    with pytest.raises(TstarError, match="labels must be classes, got 120 real numbers"):
+        as_task(Own(1000))
+
+
+def test_classes_of_tensors_are_counted():
+    tensors = TensorDataset(torch.as_tensor(X), torch.as_tensor(Y))
+    assert count_classes(tensors) == count_classes(DataLoader(tensors)) == 3
 
 
 def test_samples_are_counted_in_whatever_order_a_loader_goes():

@@ -290,3 +290,46 @@ def test_a_schedule_of_very_many_steps_is_looked_at_here_and_there(length):
     assert facts["rate_factor"] == pytest.approx(0.5, abs=1e-3)
     chained = torch_schedules.ChainedScheduler([torch_schedules.StepLR(own, length // 2)])
     assert "rate_factor" not in schedule_facts(chained, own, length, None, None)
+
+
+def _mean(function, steps, epochs):
+    own = optimizer()
+    schedule = torch_schedules.LambdaLR(own, function)
+    return schedule_facts(schedule, own, steps, epochs, None).get("rate_factor")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda epoch: 0.95**epoch,
+        lambda epoch: 0.1 ** (epoch // 15),
+        lambda epoch: 1 - epoch / 45,
+        lambda epoch: max(0.0, 1 - epoch / 45),
+        lambda epoch: min(1.0, (epoch + 1) / 5) * 0.9**epoch,
+    ],
+)
+def test_a_function_that_would_be_dead_at_once_is_one_of_the_epoch(function):
+    """As in torch's own example; told by its values, since nothing else says so."""
+    values = [function(epoch) for epoch in range(45)]
+    assert _mean(function, 4500, 45) == pytest.approx(sum(values) / 45 / max(values))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda step: 1 - step / 4500, 0.5),
+        (lambda step: min(1.0, (step + 1) / 100), 0.989),
+        (lambda step: max(0.0, 1 - step / 300), 0.033),  # of accumulated gradients: a fifteenth of the steps
+        (lambda step: 0.999**step, 0.22),
+    ],
+)  # fmt: skip
+def test_any_other_is_one_of_the_step(function, expected):
+    assert _mean(function, 4500, 45) == pytest.approx(expected, rel=0.02)
+
+
+def test_without_epochs_a_function_is_one_of_the_step():
+    assert _mean(lambda epoch: 0.95**epoch, 4500, None) == pytest.approx(20 / 4500, rel=0.03)
+
+
+def test_a_rate_below_zero_says_nothing_of_the_mean():
+    assert _mean(lambda epoch: 1 - epoch / 45, 4500, None) is None

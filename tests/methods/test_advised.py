@@ -20,6 +20,19 @@ def test_it_trains_at_what_recommend_says():
     assert recipe.report() == {"lr_factor": 3.0, "left": False}
 
 
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "./kit.py:mine"])
+def test_samples_and_schedule_count_as_in_recommend(schedule, monkeypatch):
+    told, asked = [], tstar.recommend
+    monkeypatch.setattr("tstar.advice.recommend", lambda *a, **k: told.append(k) or asked(*a, **k))
+    config = Config(lr=0.05, steps=400, batch_size=64, schedule=schedule)
+    recipe = methods.get("advised").prepare(Net(), facts(training=config, csg=None, samples=300))
+    how = {"optimizer": "sgd", "lr": 0.05, "momentum": 0.9, "steps": 400, "batch_size": 64}
+    usual = None if schedule.endswith("mine") else schedule
+    advice = asked(Net(), **how, weight_decay=5e-4, scheduler=usual, samples=300)
+    assert (told[0]["samples"], told[0].get("scheduler")) == (300, usual)
+    assert float(recipe.model.head.temperature) == pytest.approx(float(advice), rel=1e-6)
+
+
 def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
     config = Config(
         optimizer="sgd", lr=1e-7, steps=3, batch_size=2

@@ -7,7 +7,14 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LinearLR, OneCycleLR, StepLR
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    LambdaLR,
+    LinearLR,
+    OneCycleLR,
+    StepLR,
+)
 
 import tstar
 from tstar import TstarWarning
@@ -72,6 +79,34 @@ def test_a_peak_rate_that_was_raised_is_not(advice, schedule):
     optimizer = SGD(model.parameters(), lr=0.1 * advice.lr_factor)
     schedule(optimizer, advice.lr_factor)
     tstar.temper(model, advice, optimizer=optimizer)
+
+
+def restarting(optimizer):
+    return CosineAnnealingWarmRestarts(optimizer, 300)
+
+
+def cosine(optimizer):
+    return CosineAnnealingLR(optimizer, 300)
+
+
+@pytest.mark.parametrize("schedule", [by_step, restarting, cosine, falling])
+def test_a_rate_that_the_scheduler_takes_back_is_none_that_was_raised(schedule):
+    model = mlp()
+    optimizer = SGD(model.parameters(), lr=0.1)
+    scheduler = schedule(optimizer)
+    advice = tstar.recommend(model, optimizer=optimizer, scheduler=scheduler, **HOW)
+    before = optimizer.param_groups[0]["lr"]
+    optimizer.param_groups[0]["lr"] *= advice.lr_factor
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TstarWarning)
+        tstar.temper(model, advice)
+    optimizer.step()
+    scheduler.step()
+    taken_back = optimizer.param_groups[0]["lr"] < 2.5 * before
+    assert [str(w.message)[:46] for w in caught] == (
+        ["The advice is for a learning rate of 0.3, and "] if taken_back else []
+    )
+    assert taken_back == (schedule in (by_step, restarting))
 
 
 def test_a_raised_cycle_in_place_of_the_one_that_the_advice_saw():

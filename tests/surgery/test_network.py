@@ -34,6 +34,17 @@ def test_a_frozen_backbone_is_told_by_what_is_trained():
     assert norms_of(layer, layer) == "frozen"
 
 
+def test_what_an_optimizer_does_not_hold_is_not_trained():
+    model = build("vgg9", 5, num_features=16, seed=0)
+    layer = model.get_submodule("classifier")
+    held = {id(p) for p in layer.parameters()}
+    assert norms_of(model, layer, held) == "frozen"
+    held.add(id(next(model.parameters())))
+    assert norms_of(model, layer, held) == "batch-norms"
+    next(model.parameters()).requires_grad_(False)
+    assert norms_of(model, layer, held) == "frozen"
+
+
 def test_group_norm_and_batch_norm():
     head = nn.Linear(4, 2)
     assert norms_of(nn.Sequential(nn.Conv2d(3, 4, 1), nn.GroupNorm(2, 4), head), head) == "layer-norms"  # fmt: skip

@@ -11,7 +11,49 @@ from torch import nn
 import tstar
 from tests.surgery.networks import Wordy, small_convnet
 from tstar import TstarError
-from tstar.surgery.probing import call, in_mode, probe, run_once, tensors_in, undisturbed, walk
+from tstar.surgery.probing import (
+    call,
+    in_mode,
+    inputs_of,
+    probe,
+    run_once,
+    tensors_in,
+    undisturbed,
+    walk,
+)
+
+
+def test_what_a_model_takes_of_a_batch():
+    assert inputs_of([1, 2]) == inputs_of([1]) == 1
+    assert inputs_of((1, 2, 3)) == (1, 2, 3)
+    assert inputs_of({"a": 1}) == {"a": 1}
+    assert inputs_of([]) == []
+    nested = inputs_of([[1, 2], 3])
+    assert call(lambda pair: pair, nested) == [1, 2]
+    assert inputs_of(nested) == nested
+    with pytest.raises(
+        TstarError, match=r"must be \[inputs, labels\], got 3 parts.*a tuple such as"
+    ):
+        inputs_of([1, 2, 3])
+
+
+def test_a_batch_of_a_loader_is_an_example_everywhere():
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(32, 6, generator=generator), torch.arange(32) % 3
+    net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    how = {"optimizer": ("sgd", 0.1), "steps": 300, "batch_size": 32}
+    for ask in (
+        lambda batch: tstar.find_head(net, batch),
+        lambda batch: tstar.recommend(net, example_input=batch, **how).to_dict(),
+        lambda batch: tstar.temper(net, 3.0, backbone="matched", example_input=batch)[3].backbone,
+        lambda batch: tstar.speeds(net, batch, ("sgd", 0.1)),
+    ):
+        assert ask([x, y]) == ask(x)
+        with pytest.raises(TstarError, match=r"\[inputs, labels\], got 3 parts"):
+            ask([x, y, y])
+    for ask in (tstar.recommend, lambda *given, **options: tstar.temper(*given, 3.0, **options)):
+        with pytest.raises(TstarError, match=r"\[inputs, labels\], got 3 parts"):
+            ask(net, head="3", example_input=[x, y, y])
 
 
 def test_examples_may_be_tuples_and_dicts():

@@ -104,3 +104,30 @@ def test_batches_that_do_not_do_leave_the_statistics_as_they_were():
         with pytest.raises(TstarError, match="batches must be"):
             tstar.recalibrate(model, [x], batches=batches)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.fc = nn.Embedding(9, 6), nn.Linear(6, 3)
+
+    def forward(self, ids, mask=None):
+        h = self.embedding(ids)
+        return self.fc((h if mask is None else h * mask[..., None]).mean(1))
+
+
+def test_no_input_is_lost_in_silence():
+    """The mask of (ids, mask, labels), without which the features are others."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(9, (64, 5), generator=generator)
+    mask, y = (torch.rand(64, 5, generator=generator) < 0.5).float(), torch.arange(64) % 3
+    model = tstar.temper(Masked(), 2.0, head="fc")
+    before = copy.deepcopy(model.state_dict())
+    loader = DataLoader(TensorDataset(ids, mask, y), batch_size=32)
+    with pytest.raises(TstarError, match=r"got 3 parts.*\(\(ids, mask\) for ids, mask, labels in"):
+        tstar.recalibrate(model, loader)
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    tstar.recalibrate(model, ((i, m) for i, m, _ in loader))
+    given = [(model.embedding(i) * m[..., None]).mean(1) for i, m, _ in loader]
+    expected = torch.stack([h.mean(0) for h in given]).mean(0)
+    torch.testing.assert_close(model.fc.norm.running_mean, expected.detach())

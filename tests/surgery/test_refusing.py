@@ -11,6 +11,7 @@ from torch.nn.utils import prune
 
 import tstar
 from tstar import TemperedHead, TstarError, TstarWarning
+from tstar.surgery.refusing import smoothing_of
 
 
 class Two(nn.Module):
@@ -148,7 +149,9 @@ def test_a_softmax_for_the_users_of_the_model_or_beside_the_logits_is_none(end, 
      nn.MultiLabelSoftMarginLoss(), "BinaryCrossEntropy", "sigmoid_focal_loss", nn.L1Loss(), nn.HuberLoss(),
      F.huber_loss, F.multilabel_margin_loss, "SigmoidFocalLoss", "bce", "BCE", "bce_with_logits", "BceLoss", "l1", "L1",
      "l1_loss", "L1Loss", "smooth-l1", "MSE", "mse", "rmse", "MAE", "Huber", "multi-label", "binary cross entropy", nn.GaussianNLLLoss(),
-     F.poisson_nll_loss, functools.partial(F.binary_cross_entropy_with_logits, reduction="sum")],
+     F.poisson_nll_loss, functools.partial(F.binary_cross_entropy_with_logits, reduction="sum"),
+     nn.MultiMarginLoss(), F.multi_margin_loss, nn.SoftMarginLoss(), F.soft_margin_loss, nn.HingeEmbeddingLoss(),
+     nn.TripletMarginLoss(), F.triplet_margin_with_distance_loss, nn.CosineEmbeddingLoss(), nn.MarginRankingLoss(), "hinge"],
 )  # fmt: skip
 def test_a_declared_loss_without_softmax_is_refused(loss):
     with pytest.raises(TstarError, match="softmax temperature does not apply"):
@@ -158,20 +161,56 @@ def test_a_declared_loss_without_softmax_is_refused(loss):
 @pytest.mark.parametrize(
     "loss",
     [F.cross_entropy, nn.NLLLoss(), nn.CrossEntropyLoss(label_smoothing=0.1), lambda z, y: z, nn.CrossEntropyLoss,
-     functools.partial(F.cross_entropy, label_smoothing=0.1), nn.MultiMarginLoss(), "cross_entropy", "cross-entropy",
+     functools.partial(F.cross_entropy, label_smoothing=0.1), nn.CTCLoss(), nn.KLDivLoss(), "cross_entropy", "cross-entropy",
      "CrossEntropyLoss", "CROSS_ENTROPY", "ce", "nll", "NLLLoss", "SoftTargetCrossEntropy"],
 )  # fmt: skip
 def test_other_losses_are_taken(loss):
     assert tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
 
 
-@pytest.mark.parametrize("name", ["subcenter_arcface", "label1", "SubCenterLoss", "final1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subcenter_arcface",
+        "label1",
+        "SubCenterLoss",
+        "final1",
+        "LargeMarginSoftmaxLoss",
+        "soft_margin_softmax",
+    ],
+)
 def test_a_function_of_your_own_is_not_refused_for_letters_within_its_words(name):
     def loss(z, y):
         return z
 
     loss.__name__ = name
     assert tstar.temper(nn.Linear(6, 14), 2.0, loss=loss)
+
+
+class Smoothed(nn.Module):
+    """As timm writes it."""
+
+    smoothing = 0.2
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (nn.CrossEntropyLoss(label_smoothing=0.1), 0.1),
+        (functools.partial(F.cross_entropy, label_smoothing=0.1, reduction="sum"), 0.1),
+        (functools.partial(nn.CrossEntropyLoss(label_smoothing=0.1)), 0.1),
+        (Smoothed(), 0.2),
+        (nn.CrossEntropyLoss(), 0),
+        (F.cross_entropy, 0),
+        ("cross_entropy", 0),
+        (None, 0),
+    ],
+)
+def test_label_smoothing_is_read_from_the_loss(loss, expected):
+    assert smoothing_of(loss) == expected
+    net = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 14))
+    assert tstar.recommend(net, loss=loss).training.label_smoothing == expected
+    assert tstar.recommend(net, loss=loss, label_smoothing=0.3).training.label_smoothing == 0.3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tstar import TstarError
 from tstar.formula import similar
 from tstar.surgery.finding import find_head
 from tstar.surgery.reparametrization import param_groups
-from tstar.surgery.speed import Speeds, backbone_scale, inputs_of, matched_backbone
+from tstar.surgery.speed import Speeds, backbone_scale, matched_backbone
 
 B, M, K = 32, 24, 5
 SGD, ADAM = ("sgd", 0.1), ("adam", 1e-3)
@@ -336,13 +336,6 @@ def test_in_a_tempered_model_its_own_norm_is_matched():
     nn.init.zeros_(plain[2].weight)
     with pytest.raises(TstarError, match="No gradient reaches the backbone"):
         matched_backbone(plain, find_head(plain), x)
-
-
-def test_what_a_model_takes_of_a_batch():
-    assert inputs_of([1, 2]) == 1
-    assert inputs_of((1, 2)) == (1, 2)
-    assert inputs_of({"a": 1}) == {"a": 1}
-    assert inputs_of([]) == []
 
 
 def test_one_of_two_tempered_heads_is_chosen():

@@ -55,6 +55,11 @@ def test_the_data_are_made_ready_once_for_all_candidates_of_a_search(data, monke
     assert trained.temperature in [T for T, _ in trained.result.extra["trials"]]
 
 
+def test_a_method_is_told_how_many_samples_it_trains_on(data):
+    trained = do(data)
+    assert trained.facts.samples == len(trained.parts.y) < len(data.y_train)
+
+
 def test_dropout_leaves_no_trace(data):
     trained = do(data, replace(SHORT, dropout=0.5), "ours-cn")
     assert all(not module._forward_pre_hooks for module in trained.model.modules())

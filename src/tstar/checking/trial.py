@@ -31,7 +31,7 @@ from tstar.numbers import positive, whole
 from tstar.surgery.finding import check_head, resolve_head
 from tstar.surgery.probing import ENDS
 from tstar.training import Config, Result
-from tstar.training.config import OPTIMIZERS
+from tstar.training.config import OPTIMIZERS, SCHEDULES
 from tstar.training.loop import length
 from tstar.training.optim import make_optimizer
 from tstar.training.parts import make_parts
@@ -46,8 +46,12 @@ Recipe = tuple[float | None, float]
 _LEAST_STEPS = 20
 # What may be said in keywords, as to recommend; for all else there is the Config.
 _TRAINING = (
-    "optimizer", "lr", "momentum", "weight_decay", "batch_size", "steps", "epochs", "label_smoothing",
+    "optimizer", "lr", "momentum", "weight_decay", "batch_size", "steps", "epochs", "label_smoothing", "scheduler",
 )  # fmt: skip
+_NOT_HERE = {
+    "samples": "a check counts them in the data; leave it out",
+    "loss": "a check trains with cross-entropy, or with config=tstar.training.Config(loss='package.module:name')",
+}
 _MOST = 6  # temperatures of the grid that is made here
 
 
@@ -80,14 +84,16 @@ def check(
         progress: called with the trainings done, their total, and what is next.
         training: in place of ``config``, how you train, in keywords of :func:`tstar.recommend`: ``optimizer`` (a name, a
             pair such as ``("sgd", 0.1)``, or a torch optimizer to read), ``lr``, ``momentum``, ``weight_decay``,
-            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``. ``optimizer`` may also be your own, alone or in a
+            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``, ``scheduler`` (a name). ``optimizer`` may also be your own, alone or in a
             pair: a class such as ``Lion``, a function ``f(parameters, lr=…, …)`` or its name, ``"package.module:Lion"``. It is
-            given those of lr, weight_decay, momentum, nesterov and betas that it takes.
+            given those of lr, weight_decay, momentum, nesterov and betas that it takes. Beside either, ``scenario`` and
+            ``tuned``, which the advice depends on.
     """
     started = time.perf_counter()
     _check_maker(make_model)
     if not callable(progress):
         raise TstarError(f"progress must be a function, got {shown(progress)}.")
+    meant = Training.of(scenario=training.pop("scenario", None), tuned=training.pop("tuned", False))
     config = _protocol(config, training)
     seeds, budget = whole("seeds", seeds, least=1), positive("budget", budget)
     given = None if temperatures is None else _given(temperatures)
@@ -118,7 +124,13 @@ def check(
     seconds = budget - time.perf_counter() + started
     config = replace(config, steps=_steps(model, parts, config, seconds, runs))
     told = Training.of(
-        make_optimizer(model, config), steps=config.steps, batch_size=config.batch_size
+        make_optimizer(model, config),
+        steps=config.steps,
+        batch_size=config.batch_size,
+        label_smoothing=config.label_smoothing,
+        scheduler=config.schedule if config.schedule in SCHEDULES else None,
+        scenario=meant.scenario,
+        tuned=meant.tuned,
     )
     advice = recommend(
         model,
@@ -206,10 +218,14 @@ def _protocol(config: Config | None, training: Mapping[str, Any]) -> Config:
     """The protocol as it is given, or the paper's with what the keywords say."""
     told = {name: value for name, value in training.items() if value is not None}
     for name in told:
+        if name in _NOT_HERE:
+            raise TstarError(f"check takes no {name}: {_NOT_HERE[name]}.")
         if name not in _TRAINING:
-            raise unknown("keyword", name, _TRAINING)
+            raise unknown("keyword", name, (*_TRAINING, "scenario", "tuned"))
     if config is None:
         apart = {"epochs": told.pop("epochs")} if "epochs" in told else {}
+        if "scheduler" in told:
+            apart["schedule"] = _schedule(told.pop("scheduler"))
         apart |= _own_optimizer(told)
         read = vars(Training.of(**told))
         if read["optimizer"] not in (None, *OPTIMIZERS):
@@ -223,6 +239,16 @@ def _protocol(config: Config | None, training: Mapping[str, Any]) -> Config:
             f"How to train must be said once, got config and {', '.join(told)}; put it all into the Config."
         )
     return config
+
+
+def _schedule(scheduler: Any) -> str:
+    """The name of a schedule; a scheduler belongs to an optimizer of the user's, and a check makes its own."""
+    if not isinstance(scheduler, str):
+        raise TstarError(
+            f"scheduler must be one of {', '.join(SCHEDULES)}, got {type(scheduler).__name__}; pass a schedule of your own as "
+            "config=tstar.training.Config(schedule='package.module:name')."
+        )
+    return scheduler.lower()
 
 
 def _own_optimizer(told: dict[str, Any]) -> dict[str, Any]:

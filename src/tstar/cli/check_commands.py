@@ -9,7 +9,18 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldFigure, Size
+from tstar.cli.options import (
+    DATA,
+    AsJson,
+    DataRoot,
+    Features,
+    Lr,
+    Model,
+    OldFigure,
+    Scenario,
+    Size,
+    Tuned,
+)
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import progress
 from tstar.errors import TstarError
@@ -33,6 +44,8 @@ def check(
             help="Optimizer: sgd, adam, adamw, or your own (package.module:name or ./file.py:name)."
         ),
     ] = "sgd",
+    scenario: Scenario = None,
+    tuned: Tuned = False,
     size: Size = None,
     data_root: DataRoot = None,
     output: Annotated[
@@ -72,6 +85,8 @@ def check(
             budget=budget,
             seeds=seeds,
             config=Config(lr=lr, optimizer=optimizer),
+            scenario=scenario,
+            tuned=tuned,
             progress=tell_progress,
         )
     if figure is not None:

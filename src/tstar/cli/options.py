@@ -22,6 +22,13 @@ Model = Annotated[
 ]
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."
 Lr = Annotated[float, typer.Option(help="Highest learning rate.")]
+Scenario = Annotated[str | None, typer.Option(help="How you train: scratch or finetune.")]
+Tuned = Annotated[
+    bool,
+    typer.Option(
+        "--tuned", help="Learning rate and weight decay were tuned for this model: they stay."
+    ),
+]
 Metric = Annotated[str, typer.Option(help="Which accuracy: val, or test as in the paper.")]
 Runs = Annotated[Path, typer.Argument(help="A store of runs: .db, .parquet or .csv.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

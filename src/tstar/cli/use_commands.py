@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import DATA, AsJson, DataRoot, Features, Model
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Model, Scenario, Tuned
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
 
@@ -57,15 +57,8 @@ def _training(
         typer.Option(help="Learning-rate schedule: cosine, linear, one-cycle or constant."),
     ] = None,
     label_smoothing: Annotated[float, typer.Option(help="Label smoothing of the loss.")] = 0.0,
-    scenario: Annotated[
-        str | None, typer.Option(help="How you train: scratch or finetune.")
-    ] = None,
-    tuned: Annotated[
-        bool,
-        typer.Option(
-            "--tuned", help="Learning rate and weight decay were tuned for this model: they stay."
-        ),
-    ] = False,
+    scenario: Scenario = None,
+    tuned: Tuned = False,
 ) -> None:
     """The options that both commands share, in the keywords of ``tstar.temperature``."""
 

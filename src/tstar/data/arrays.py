@@ -99,7 +99,9 @@ def label_array(labels: Any) -> Any:
     if array is None:
         if not isinstance(labels, Iterable):
             raise TstarError(f"labels must hold one value per sample, got {type(labels).__name__}.")
-        return list(labels)
+        listed = list(labels)
+        refuse_real(np.array([label for label in listed if isinstance(label, float)]))
+        return listed
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -107,7 +109,26 @@ def label_array(labels: Any) -> Any:
             f"labels must have one value per sample, got shape {array.shape}; one-hot labels need "
             "an argmax first."
         )
+    refuse_real(array)
     return array
+
+
+def refuse_real(labels: NDArray[Any]) -> None:
+    """Refuse targets of samples (the first axis) that are no classes: several real numbers each, or one that hardly recurs.
+
+    Several are those of a regression, or of a sigmoid for each class; several whole numbers may be the classes of
+    positions. Real numbers that recur may name classes.
+    """
+    if labels.dtype.kind != "f" or not labels.size:
+        return
+    several = labels[0].size
+    real = np.unique(labels[np.isfinite(labels) & (labels != np.round(labels))])
+    if several > 1 or (len(labels) > 1 and 2 * real.size > len(labels)):
+        got = f"{several} real numbers per sample" if several > 1 else f"{real.size} real numbers"
+        raise TstarError(
+            f"labels must be classes, got {got}. One-hot labels need an argmax first; to a regression, or several labels per "
+            "sample, the softmax temperature does not apply."
+        )
 
 
 def encode(labels: Iterable[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ...]]:
@@ -124,9 +145,9 @@ def encode(labels: Iterable[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ..
 
 
 def plain(label: Any, position: int) -> Hashable:
-    """A label as a hashable Python value: 0-d arrays and tensors are unpacked."""
+    """A label as a hashable Python value: arrays and tensors of one value are unpacked."""
     masked = label is np.ma.masked  # whose item is 0.0
-    if hasattr(label, "item") and getattr(label, "ndim", 0) == 0 and not masked:
+    if hasattr(label, "item") and tuple(getattr(label, "shape", ())) in ((), (1,)) and not masked:
         label = label.item()
     if masked or _is_missing(label):
         raise TstarError(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.data import streams
-from tstar.data.arrays import as_array, is_tensor, label_array, numbers, refuse_lazy
+from tstar.data.arrays import as_array, is_tensor, label_array, numbers, refuse_lazy, refuse_real
 from tstar.data.images import Images, streamed
 from tstar.errors import TstarError
 
@@ -213,8 +213,11 @@ def _from_stream(data: Any, labels: Any) -> Source:
         )
     loads = streams.is_loader(data)
     read, held = (streams.batches, data.dataset) if loads else (streams.items, data)
+    known = streams.known_labels(data, labels)
+    if known is not None:
+        refuse_real(known)
     return Source(
-        y=getattr(held, "targets", None),
+        y=streams.listed_labels(held),
         pairs=lambda positions: read(data, labels, positions),
         length=_length(data),
         total=_len(held),

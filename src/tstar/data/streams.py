@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tstar.data.arrays import as_array
 from tstar.errors import TstarError
 
 T = TypeVar("T")
@@ -30,6 +32,22 @@ def is_loader(data: Any) -> bool:
     from torch.utils.data import DataLoader
 
     return isinstance(data, DataLoader)
+
+
+def batch_count(data: Any) -> int | None:
+    """How many batches a DataLoader gives in an epoch; ``None`` of other data, and where it is not known."""
+    if not is_loader(data):
+        return None
+    try:
+        count = len(data)
+    except (TypeError, NotImplementedError):  # an endless stream, or a sampler that does not say
+        return None
+    if count < 1:
+        raise TstarError(
+            "A DataLoader must give at least one batch per epoch, got none; with drop_last=True its data set must hold "
+            "a whole batch."
+        )
+    return count
 
 
 def items(data: Any, column: str | None, positions: Sequence[int] | None) -> Pairs:
@@ -130,6 +148,37 @@ def usual_order(loader: Any) -> bool:
         kind is RandomSampler and not loader.sampler.replacement and loader.batch_size is not None
     )
     return once and loader.batch_size is not None
+
+
+def listed_labels(data: Any) -> Any:
+    """The labels of all samples, where a data set lists them: torchvision's ``targets``, the second of two tensors."""
+    from torch.utils.data import TensorDataset
+
+    pair = type(data) is TensorDataset and len(data.tensors) == 2
+    return data.tensors[1] if pair else getattr(data, "targets", None)
+
+
+def known_labels(data: Any, column: str | None) -> NDArray[Any] | None:
+    """Labels that can be had without running anybody's code: all that are listed, or the first sample's; else ``None``."""
+    from torch.utils.data import default_collate
+
+    loads = is_loader(data)
+    if loads and data.collate_fn is not default_collate:  # which may change them
+        return None
+    held = data.dataset if loads else data
+    if hasattr(listed := listed_labels(held), "dtype"):
+        return as_array(listed, "labels")
+    if runs_foreign_code(held) or not hasattr(held, "__getitem__") or not len(held):
+        return None
+    try:
+        item = next(each(held, [0]))
+        if isinstance(item, tuple | list) and len(item) != 2:  # which one is the label is not known
+            return None
+        label = pair(item, column, "item 0")[1]
+    except TstarError:  # said when they are read
+        return None
+    array = np.asarray(label) if isinstance(label, float) else as_array(label, "A label")
+    return None if array is None else array[None]
 
 
 def runs_foreign_code(data: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.data.arrays import as_array, looks_like_tokens, numbers
+from tstar.data.arrays import as_array, looks_like_tokens, numbers, plain, refuse_real
 from tstar.data.dataset import DataSet
 from tstar.data.door import Source, open_data
 from tstar.data.images import streamed
@@ -93,8 +93,9 @@ def _read(source: Source) -> tuple[Tensor, np.ndarray]:
         pairs = source.pairs
 
         def samples() -> Any:
-            for sample, label in pairs(None if some is None else some.tolist()):
-                yield _sample(sample), label.item() if hasattr(label, "item") else label
+            read = pairs(None if some is None else some.tolist())
+            for position, (sample, label) in enumerate(read):
+                yield _sample(sample), plain(label, position)
 
         read = elsewhere(samples, 0) if source.foreign else samples()
         found = [*islice(read, _MOST)]  # a stream may never end
@@ -108,6 +109,7 @@ def _read(source: Source) -> tuple[Tensor, np.ndarray]:
         raise TstarError(f"Samples must be N×C×H×W, N×C×L or N×D, got shape {x.shape}.")
     if y.ndim != 1 or y.dtype.kind == "O":
         raise TstarError(f"Labels must be one number or text per sample, got {y.dtype} {y.shape}.")
+    refuse_real(y)
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         raise TstarError("Samples must be finite, but some hold NaN or infinity; remove them.")
     return torch.from_numpy(np.ascontiguousarray(x)), y

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tstar.errors import TstarError
@@ -18,8 +18,13 @@ from tstar.numbers import number
 # Where SAM, Lookahead, Fabric and accelerate keep the optimizer that they wrap.
 _INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 _BY_STEP = ("LambdaLR", "OneCycleLR", "CyclicLR")  # made to be stepped after every batch
+FROM_INITIAL = (
+    "LambdaLR",
+    "CosineAnnealingWarmRestarts",
+)  # which forget a rate that is set after they are built
 _LENGTHS = ("T_max", "total_steps", "total_iters", "step_size", "T_0")
 _LONGEST = 100_000  # steps of a schedule that are done one by one, in a second or so
+_DEAD, _EARLY, _FALLEN = 0.01, 0.1, 0.75  # see _by_epoch_after_all
 _MOST = 2_000  # evaluations of a schedule that is a function of the step alone
 
 
@@ -86,11 +91,14 @@ def schedule_facts(
     index = _group(unwrapped(own), layer)
     try:
         rates = [*_rates(inner, own, index, steps, epochs)]
+        if name == "LambdaLR" and epochs is not None:
+            by_epoch = [*_run(inner, own, index, epochs)]
+            rates = by_epoch if _by_epoch_after_all(rates, by_epoch) else rates
     except TstarError:
         raise
     except Exception:  # a scheduler of someone else's that cannot be copied or run alone
         rates = []
-    if not rates or max(rates) <= 0:
+    if not rates or max(rates) <= 0 or min(rates) < 0:  # below zero it is past its end
         return {"schedule": name}
     highest, mean = max(rates), math.fsum(rates) / len(rates)
     constant = min(rates) == highest
@@ -125,8 +133,14 @@ def _rates(
     timm = hasattr(scheduler, "step_update")
     by_epoch = timm or _by_epoch(scheduler, steps, epochs)
     ticks = epochs if by_epoch else steps
-    if by_epoch is None or ticks is None:
-        return
+    if by_epoch is not None and ticks is not None:
+        yield from _run(scheduler, optimizer, index, ticks, steps if timm else None)
+
+
+def _run(
+    scheduler: Any, optimizer: Any, index: int, ticks: float, steps: int | None = None
+) -> Iterator[float]:
+    """The rate at each of so many ticks; one of timm's has the number of steps beside that of the epochs."""
     free = _Rates(optimizer)
     memo: dict[int, Any] = {id(optimizer): free, id(unwrapped(optimizer)): free}
     clock = copy.deepcopy(scheduler, memo)
@@ -134,7 +148,7 @@ def _rates(
     total = max(1, round(float(ticks)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if timm:
+        if hasattr(clock, "step_update"):
             for epoch in range(total) if total <= _LONGEST else ():
                 clock.step(epoch)
                 for part in range(8):
@@ -162,6 +176,19 @@ def _closed_form(clock: Any, index: int, total: int) -> Iterator[float]:
     for tick in range(0, total, total // _MOST):
         clock.last_epoch = tick
         yield float(rates()[index])
+
+
+def _by_epoch_after_all(by_step: Sequence[float], by_epoch: Sequence[float]) -> bool:
+    """Whether a function of the tick means epochs, as in torch's own example, ``lambda epoch: 0.95 ** epoch``.
+
+    Nothing says so but its values: by step it would be dead, for good, before a tenth of the run; by epoch it falls in
+    time. A schedule of too few steps, such as those of accumulated gradients, hardly falls in as many epochs.
+    """
+    if not by_step or not by_epoch or max(by_step) <= 0:
+        return False
+    alive = [tick for tick, rate in enumerate(by_step) if rate >= _DEAD * max(by_step)]
+    falls = 0 <= by_epoch[-1] < _FALLEN * max(by_epoch)
+    return falls and alive[-1] < _EARLY * len(by_step)
 
 
 def _by_epoch(scheduler: Any, steps: int | None, epochs: float | None) -> bool | None:

@@ -146,7 +146,7 @@ class Training:
             weight_decay: of the optimizer.
             scheduler: a learning-rate scheduler of torch, timm or transformers, which is copied and run without
                 training; or ``"cosine"``, ``"linear"``, ``"constant"``. Without it a rate that falls to zero is
-                assumed.
+                assumed. A ``LambdaLR`` is stepped by batch, unless ``epochs`` are told and only by epoch it makes sense.
             label_smoothing: of the loss.
             scenario: ``"scratch"`` or ``"finetune"``.
             tuned: whether a search has set learning rate and weight decay for the plain model; then the rate stays.
@@ -258,6 +258,11 @@ def _known(name: str) -> str:
     return name.lower()
 
 
+def steps_in(epochs: Any, per_epoch: int) -> int:
+    """The steps of so many epochs, or parts of one."""
+    return max(1, round(min(positive("epochs", epochs) * per_epoch, sys.float_info.max)))
+
+
 def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
     if epochs is not None:
         positive("epochs", epochs)
@@ -271,8 +276,7 @@ def _steps(steps: Any, epochs: Any, samples: Any, batch_size: Any) -> Any:
     per_epoch = math.ceil(
         whole("samples", samples, least=1) / whole("batch_size", batch_size, least=1)
     )
-    many = min(positive("epochs", epochs) * per_epoch, sys.float_info.max)
-    counted = max(1, round(many))
+    counted = steps_in(epochs, per_epoch)
     if steps is not None and whole("steps", steps, least=1) != counted:
         raise TstarError(
             f"steps and epochs must agree, but epochs={shown(epochs)} of {shown(samples)} samples are {counted:,} steps, and "

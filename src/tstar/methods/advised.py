@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from tstar.formula.training import Training
+from tstar.formula.training import SCHEDULES, Training
 from tstar.methods.common import Plain, cross_entropy
 from tstar.methods.interface import Facts, Recipe
 from tstar.surgery.tempering import temper
@@ -28,6 +28,7 @@ class Advised(Plain):
         told: dict[str, Any] = {
             "label_smoothing": facts.label_smoothing,
             "scenario": facts.scenario,
+            "samples": facts.samples,
         }
         config = facts.training
         if config is not None:
@@ -35,6 +36,10 @@ class Advised(Plain):
             told |= {name: getattr(config, name) for name in names}
             # As a record, which may have any name: an unknown one is not measured, and none would be not told.
             told["optimizer"] = Training(config.optimizer)
+            if (
+                config.schedule in SCHEDULES
+            ):  # of one's own, as for a scheduler that cannot be run, the usual is assumed
+                told["scheduler"] = config.schedule
         advice = recommend(
             model, csg=facts.csg, num_classes=facts.num_classes, head=facts.head, **told
         )

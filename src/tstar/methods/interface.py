@@ -30,6 +30,7 @@ class Facts:
         head: the output layer's path, where it cannot be found without help.
         inputs: one batch of training inputs, as the model sees them, for methods that measure the model.
         training: the ``Config`` of the training, with its steps. scenario: ``"scratch"`` or ``"finetune"``.
+        samples: how many are trained on.
     """
 
     num_features: int
@@ -44,6 +45,7 @@ class Facts:
     inputs: Tensor | None = None
     training: Any = None
     scenario: str = "scratch"
+    samples: int | None = None
 
 
 @dataclass

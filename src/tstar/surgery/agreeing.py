@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tstar.errors import TstarWarning
-from tstar.formula.reading import highest_rate, optimizer_name
+from tstar.formula.reading import FROM_INITIAL, highest_rate, optimizer_name
 from tstar.formula.training import family
 from tstar.surgery.finding import Head
 
@@ -62,6 +62,8 @@ def warn_of_rate(advice: Any, groups: Iterable[Mapping[str, Any]], heads: Sequen
         if not any(id(p) in own for p in group["params"]):
             continue
         rate = highest_rate(group)
+        if getattr(advice.training, "schedule", None) in FROM_INITIAL:
+            rate = group.get("initial_lr", rate)  # what was set since is lost at the next step
         if math.isclose(rate, wanted / factor, rel_tol=_NEAR):
             what = "the rate", ", in every group of the optimizer and before a scheduler is built"
             if "max_lr" in group:  # OneCycleLR sets the rate whatever the optimizer was given

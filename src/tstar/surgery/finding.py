@@ -14,7 +14,7 @@ from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.layers import check_layer, is_output_layer, weight_of
-from tstar.surgery.probing import ALONE, ENDS, Seen, probe, runs_on
+from tstar.surgery.probing import ALONE, ENDS, Seen, inputs_of, probe, runs_on
 from tstar.surgery.tracing import trace
 
 WRAPPERS = (
@@ -52,7 +52,8 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
 
     Args:
         model: any classifier.
-        example_input: a tensor, a tuple (positional arguments) or a mapping (keyword arguments).
+        example_input: a tensor, a tuple (positional arguments), a mapping (keyword arguments), or the list
+            [inputs, labels] that a DataLoader gives.
 
     >>> find_head(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
     Head(path='3', layer=Linear(in_features=32, out_features=10, bias=True), num_features=32, num_classes=10)
@@ -137,6 +138,7 @@ def _find_heads(model: nn.Module, example_input: Any, *, every: bool = False) ->
     if tempered:
         return [_record(f"{path}.layer".lstrip("."), head.layer) for path, head in tempered.items()]
     if example_input is not None:
+        example_input = inputs_of(example_input)
         _check_device(model, example_input)
     seen = _look(model, example_input)
     paths = list(seen.paths)

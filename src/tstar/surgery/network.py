@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Literal
 
 from torch import nn
@@ -11,14 +12,15 @@ Norms = Literal["batch-norms", "layer-norms", "no norms", "frozen"]
 _PER_SAMPLE = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")
 
 
-def norms_of(model: nn.Module, layer: nn.Module) -> Norms:
+def norms_of(model: nn.Module, layer: nn.Module, held: Container[int] | None = None) -> Norms:
     """``"frozen"`` where the output layer alone is trained, else the kind of the norms inside.
 
+    ``held`` are the ids of the parameters that an optimizer trains, where one is known.
     A network that has both kinds counts as one with batch norms: they see the batch as the inserted one does.
     """
     own = {id(parameter) for parameter in layer.parameters()}
     trained = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
-    if not trained:
+    if not any(held is None or id(p) in held for p in trained):
         return "frozen"
     modules = list(model.modules())
     if any(isinstance(module, _BatchNorm) for module in modules):

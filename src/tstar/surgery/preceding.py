@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tstar.surgery.example_inputs import standard_inputs
 from tstar.surgery.finding import Head
-from tstar.surgery.probing import run_once
+from tstar.surgery.probing import inputs_of, run_once
 
 _IDLE = (nn.Identity, nn.Dropout, nn.Flatten)  # in eval mode
 
@@ -49,7 +49,7 @@ def preceding_norm(
             head.layer.register_forward_pre_hook(compare),
         ]
 
-    examples = [example_input] if example_input is not None else standard_inputs(model)
+    examples = [inputs_of(example_input)] if example_input is not None else standard_inputs(model)
     if not run_once(model, examples, hook) or not at_head or not all(at_head):
         return None
     found = at_head[0]

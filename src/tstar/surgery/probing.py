@@ -162,6 +162,24 @@ def walk(nodes: list[Any], look: Callable[[Any], Look], not_affine: tuple[str, .
     return Seen(names("found", seen), names("blocked", seen), not_affine, passed)
 
 
+def inputs_of(batch: Any) -> Any:
+    """What a model takes of a batch: a tuple by position, a mapping by keyword, of a DataLoader's list [inputs, labels] the first.
+
+    What a longer list holds is not known: inputs, labels, weights or indices. Taking some of them would give other
+    features than those that are trained on, without a word.
+    """
+    if isinstance(batch, list) and batch:
+        if len(batch) > 2:
+            raise TstarError(
+                f"A batch that is a list must be [inputs, labels], got {len(batch)} parts, of which it is not known which "
+                "are inputs; pass what the model takes: a tuple such as (ids, mask), or a dict of keywords. For all "
+                "batches of a loader: ((ids, mask) for ids, mask, labels in loader)."
+            )
+        first = batch[0]
+        return (first,) if isinstance(first, list) else first  # the same when asked again
+    return dict(batch) if isinstance(batch, Mapping) else batch
+
+
 def call(model: nn.Module, example: Any) -> Any:
     """``model`` on an example: a mapping by keyword, a tuple by position, anything else as the one argument."""
     if isinstance(example, Mapping):

@@ -12,8 +12,7 @@ from tstar.errors import TstarError, shown
 from tstar.numbers import whole
 from tstar.surgery.finding import unwrap, working_heads
 from tstar.surgery.leaving import expect_left
-from tstar.surgery.probing import call, in_mode, runs_on
-from tstar.surgery.speed import inputs_of
+from tstar.surgery.probing import call, in_mode, inputs_of, runs_on
 
 _MEMORY = 10  # batches that the running statistics should have forgotten most of by the end, whatever the run's length
 
@@ -37,7 +36,8 @@ def recalibrate(
 
     Args:
         model: a tempered model; changed in place and returned. One that was left as it is, on advice, stays so.
-        loader: batches as a DataLoader gives them, or a list of inputs. Use the training data.
+        loader: batches as a DataLoader gives them, [inputs, labels], or what the model takes: tensors, tuples of
+            arguments, mappings of keywords. Use the training data.
         batches: how many of them; all by default.
     """
     inner = unwrap(model)
@@ -89,4 +89,6 @@ def _check(norms: list[nn.modules.batchnorm._BatchNorm]) -> None:
 def _on_device(inputs: Any, device: torch.device) -> Any:
     if isinstance(inputs, dict):
         return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
+    if isinstance(inputs, tuple):
+        return tuple(_on_device(one, device) for one in inputs)
     return inputs.to(device) if isinstance(inputs, torch.Tensor) else inputs

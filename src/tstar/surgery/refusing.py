@@ -19,7 +19,9 @@ from tstar.surgery.finding import WRAPPERS, Head
 _NOT_SOFTMAX = re.compile(
     r"""B(?i:CE)|M(?i:SE)|L1  # a capital within a name, as in SmoothL1Loss
     |(?<![a-z\d])(?i:bce|r?mse|mae|l1(?=[-_\ ]?loss|$))  # a word of its own, as in smooth_l1_loss
-    |(?i:binary|sigmoid|multi[-_\ ]?label|huber|(?:gaussian|poisson)[-_\ ]?nll)""",
+    |(?i:binary|sigmoid|multi[-_\ ]?label|huber|(?:gaussian|poisson)[-_\ ]?nll)
+    # Margins between logits or embeddings; of some a softmax is taken, as in large-margin softmax.
+    |(?i:hinge|triplet|cosine[-_\ ]?embedding|margin[-_\ ]?ranking|(?:multi|soft)[-_\ ]?margin(?![-_\ ]?softmax))""",
     re.VERBOSE,
 )
 _CROSS_ENTROPY = re.compile(r"(?i)cross[-_ ]?entropy|^ce(?:[-_ ]?loss)?$")  # takes a softmax itself
@@ -105,6 +107,17 @@ def _loss_name(loss: Any) -> str:
             f"loss must be a function, a module or a name such as 'cross_entropy', got {shown(loss)}."
         )
     return str(getattr(loss, "__name__", type(loss).__name__))
+
+
+def smoothing_of(loss: Any) -> float:
+    """The label smoothing that a loss takes, as torch and timm name it; 0 where it says nothing of it."""
+    told: Any = 0.0
+    while isinstance(loss, partial):
+        told = told or loss.keywords.get("label_smoothing", 0.0)
+        loss = loss.func
+    for name in ("label_smoothing", "smoothing"):
+        told = told or getattr(loss, name, 0.0)
+    return float(told) if isinstance(told, int | float) else 0.0
 
 
 def refuse_second_holder(model: nn.Module, heads: Sequence[Head]) -> None:

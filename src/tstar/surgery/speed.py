@@ -8,7 +8,7 @@ head with ``backbone=c`` multiplies it by c·T again, so that c = σ gives back 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from tstar.numbers import positive
 from tstar.surgery.finding import Head, resolve_head, unwrap, working_heads
 from tstar.surgery.head import Norm, TemperedHead
 from tstar.surgery.layers import check_layer, class_dim
-from tstar.surgery.probing import call, runs_on, tensors_in, undisturbed
+from tstar.surgery.probing import call, inputs_of, runs_on, tensors_in, undisturbed
 
 _FEWEST = 8  # samples: with fewer, batch statistics say little of σ (with two, BN passes no gradient at all)
 FAR = 2.0  # a speed changed by more than this is worth a caution
@@ -257,13 +257,6 @@ def _received(
         squares = (float(g.double().square().sum()) for g in gradients if g is not None)
         norms.append(math.sqrt(sum(squares)))
     return norms[0], norms[1]
-
-
-def inputs_of(batch: Any) -> Any:
-    """What a model takes of a batch: the inputs of the list [inputs, labels] that a DataLoader gives."""
-    if isinstance(batch, list) and batch:
-        return batch[0]
-    return dict(batch) if isinstance(batch, Mapping) else batch
 
 
 def _head_module(

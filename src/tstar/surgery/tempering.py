@@ -35,7 +35,7 @@ from tstar.surgery.monitoring import (
     live_optimizer,
     trains,
 )
-from tstar.surgery.probing import run_once
+from tstar.surgery.probing import inputs_of, run_once
 from tstar.surgery.recalibrating import shorten_memory
 from tstar.surgery.refusing import (
     check_task,
@@ -44,7 +44,7 @@ from tstar.surgery.refusing import (
     refuse_wrapper,
     warn_of_adapter,
 )
-from tstar.surgery.speed import backbone_scale, inputs_of, known_backbone
+from tstar.surgery.speed import backbone_scale, known_backbone
 
 _CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
@@ -97,7 +97,7 @@ def temper(
             f"temperature must be a number or an advice, got {shown(temperature)}; make an advice of its JSON with "
             "tstar.Recommendation.from_dict."
         )
-    T = usable(temperature)
+    T, example_input = usable(temperature), inputs_of(example_input)
     if isinstance(temperature, Tensor):
         temperature = T  # a tensor's "norm" is no advice
     steps = None if steps is None else whole("steps", steps, least=1)
@@ -253,7 +253,7 @@ def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> 
     if any(p.is_meta for p in model.parameters()):
         return
     if example_input is not None:
-        examples = iter([inputs_of(example_input)])
+        examples = iter([example_input])
     else:
         examples = standard_inputs(model) if sum(sizes) < _CHEAP else iter(())
     calls: Counter[str] = Counter()

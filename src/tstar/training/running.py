@@ -94,6 +94,7 @@ def run(
                 inputs=parts.ready(parts.x[: config.batch_size]),
                 training=replace(config, steps=steps),
                 scenario=scenario,
+                samples=len(parts.y),
             )
             recipe = method.prepare(model, facts)
             check_recipe(recipe, method.name)
