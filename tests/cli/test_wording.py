@@ -91,6 +91,7 @@ def test_the_program_is_meant_where_no_command_is_named(program):
         ),
         (["temperature", "--features", "64", "--variant", "cn"], "pass --classes"),
         (["fold", "nb.pt"], "pass --allow-bias to add one"),
+        (["fold", "ln.pt"], "use tstar.fold, which keeps it as a layer"),
     ],
 )
 def test_the_messages_that_exist(main, monkeypatch, tmp_path, words, said):
@@ -98,6 +99,8 @@ def test_the_messages_that_exist(main, monkeypatch, tmp_path, words, said):
     monkeypatch.setenv("TSTAR_DATA", str(tmp_path / "data"))
     model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3, bias=False)), 2.0)
     torch.save(model.state_dict(), "nb.pt")
+    layered = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3)), 2.0, norm="layer")
+    torch.save(layered.state_dict(), "ln.pt")
     code, lines = main(*words)
     assert code == 1
     assert said in " ".join(lines)
