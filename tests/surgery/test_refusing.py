@@ -219,9 +219,35 @@ def test_a_head_that_something_else_holds_is_not_bypassed(hold, inplace):
     assert isinstance(model.fc, nn.Linear)  # as it was
 
 
-def test_lazy_scripted_and_pruned_models():
-    with pytest.raises(TstarError, match="run one batch"):
-        tstar.temper(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+class LazyUntraceable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.fc = nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = self.body(x)
+        return self.fc(h if h.sum() > 0 else -h)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: tstar.temper(model, 2.0),
+        tstar.find_head,
+        lambda model: tstar.find_head(model, torch.randn(4, 6)),
+        tstar.recommend,
+        lambda model: tstar.recommend(model, head=[*dict(model.named_children())][-1]),
+    ],
+    ids=["temper", "find_head", "find_head with an input", "recommend", "recommend with a head"],
+)
+def test_a_lazy_model_is_refused_and_stays_lazy(ask):
+    for model in (LazyUntraceable(), nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3))):
+        with pytest.raises(TstarError, match="run one batch"):
+            ask(model)
+        assert model(torch.randn(4, 7)).shape == (4, 3)
+
+
+def test_a_pruned_model():
     pruned = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
     prune.l1_unstructured(pruned[2], "weight", 0.5)
     with pytest.raises(TstarError, match=r"prune\.remove"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from tstar.errors import TstarError, shown
 from tstar.surgery.declared import declared_heads
@@ -57,7 +58,7 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     >>> find_head(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
     Head(path='3', layer=Linear(in_features=32, out_features=10, bias=True), num_features=32, num_classes=10)
     """
-    heads = _find_heads(unwrap(model), example_input)
+    heads = _find_heads(_initialized(model), example_input)
     if len(heads) > 1:
         names = ", ".join(repr(head.path) for head in heads)
         raise TstarError(
@@ -88,11 +89,25 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model
 
 
+def refuse_lazy(model: nn.Module) -> None:
+    """Layers whose width the first batch sets: a run on any other input would set it for good."""
+    if any(map(is_lazy, [*model.parameters(), *model.buffers()])):
+        raise TstarError(
+            "The model has lazy layers that are not initialized; run one batch through it first."
+        )
+
+
+def _initialized(model: nn.Module) -> nn.Module:
+    model = unwrap(model)
+    refuse_lazy(model)
+    return model
+
+
 def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any = None) -> Head:
     """One head: the one named, or the one found."""
     if head is None:
         return find_head(model, example_input)
-    return _named(unwrap(model), head.path if isinstance(head, Head) else head)
+    return _named(_initialized(model), head.path if isinstance(head, Head) else head)
 
 
 def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:

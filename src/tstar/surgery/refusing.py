@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from tstar.errors import TstarError, TstarWarning, shown, unknown
-from tstar.surgery.finding import WRAPPERS, Head
+from tstar.surgery.finding import WRAPPERS, Head, refuse_lazy
 
 # What a loss's name says, in any spelling. timm's BinaryCrossEntropy is one sigmoid per class, so that these come first.
 _NOT_SOFTMAX = re.compile(
@@ -34,10 +34,7 @@ def refuse_wrapper(model: nn.Module) -> None:
     """Wrappers, compiled and sharded models: tempering comes before them."""
     if not isinstance(model, nn.Module):
         raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
-    if any(isinstance(p, nn.UninitializedParameter) for p in model.parameters()):
-        raise TstarError(
-            "The model has lazy layers that are not initialized; run one batch through it first."
-        )
+    refuse_lazy(model)
     kind = type(model).__name__
     why = ""
     if isinstance(model, torch.jit.ScriptModule):
