@@ -15,7 +15,7 @@ from tstar.errors import TstarError, TstarWarning, shown
 from tstar.numbers import whole
 from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.checkpoints import tempered_prefixes
-from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.example_inputs import cheap_inputs
 from tstar.surgery.finding import (
     Head,
     check_head,
@@ -44,8 +44,6 @@ from tstar.surgery.refusing import (
     warn_of_adapter,
 )
 from tstar.surgery.speed import backbone_scale, inputs_of
-
-_CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
 
 def temper(
@@ -229,13 +227,12 @@ def _from(state: Any, model: nn.Module, tempered: Callable[[nn.Module], nn.Modul
 def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> None:
     """One run, where one is cheap, to see that the model calls the tempered heads and not the layers in them."""
     heads = tempered_heads(model)
-    sizes = [p.numel() for p in model.parameters()]
     if any(p.is_meta for p in model.parameters()):
         return
     if example_input is not None:
         examples = iter([inputs_of(example_input)])
     else:
-        examples = standard_inputs(model) if sum(sizes) < _CHEAP else iter(())
+        examples = cheap_inputs(model)
     calls: Counter[str] = Counter()
 
     def count(key: str) -> Any:

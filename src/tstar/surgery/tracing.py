@@ -46,8 +46,8 @@ class _Tracer(fx.Tracer):
         return super().getattr(attr, attr_val, parameter_proxy_cache)
 
 
-def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
-    """The layers that the logits come from, or ``None`` where the model cannot be traced."""
+def trace(model: nn.Module, *, training: bool = False, only: str | None = None) -> Seen | None:
+    """The layers that the logits come from, or ``None`` where the model cannot be traced; ``only`` as in a probe."""
     try:
         with undisturbed(model, training=training), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -56,7 +56,9 @@ def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
         return None
     output = next(node for node in graph.nodes if node.op == "output")
     logits = _logits(output.args[0])
-    return walk([logits], partial(_look, model)) if isinstance(logits, fx.Node) else None
+    if not isinstance(logits, fx.Node):
+        return None
+    return walk([logits], partial(_look, model), only=only)
 
 
 def _logits(value: Any) -> Any:
