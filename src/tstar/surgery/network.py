@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 Norms = Literal["batch-norms", "layer-norms", "no norms", "frozen"]
+# Names of classes, and for a query of modules: qkv, to_q, wq, query, query_key_value, q_proj, projection_query, …
+_LAYER_NORM = re.compile(r"(?i)layer_?norm|rms_?norm|channelnorm")
+_ATTENTION = re.compile(r"(?i)attention|attn|mhsa")
+_QUERY = re.compile(r"(?i)(^|_)w?(q|qkv|query)(_|$)")
 _PER_SAMPLE = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")
 
 
@@ -36,5 +41,14 @@ def is_mostly_frozen(model: nn.Module) -> bool:
 
 
 def attends(model: nn.Module) -> bool:
-    """Whether it is a transformer, told by the names of its modules."""
-    return any("attention" in type(module).__name__.lower() for module in model.modules())
+    """Whether it is a transformer: layers of attention, and more layer norms than batch norms.
+
+    The norms tell it from a convolutional network with attention over channels or in its pooling.
+    """
+    modules = list(model.modules())
+    batch = sum(isinstance(module, _BatchNorm) for module in modules)
+    layer = sum(bool(_LAYER_NORM.search(type(m).__name__)) for m in modules)
+    return layer > batch and any(
+        _ATTENTION.search(type(module).__name__) or _QUERY.search(name.rpartition(".")[2])
+        for name, module in model.named_modules()
+    )
