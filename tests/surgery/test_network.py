@@ -107,7 +107,7 @@ class ChannelAttention(nn.Sequential):
 class Mixing(nn.Module):
     def __init__(self):
         super().__init__()
-        self.norm, self.to_qkv = nn.LayerNorm(8), nn.Linear(8, 24)
+        self.to_qkv = nn.Linear(8, 24)
 
 
 def test_a_class_name_alone_is_no_sign():
@@ -115,3 +115,4 @@ def test_a_class_name_alone_is_no_sign():
     for norm in (nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.Identity()):
         assert not attends(nn.Sequential(nn.Conv2d(3, 8, 3), norm, weighed))
     assert attends(nn.Sequential(Mixing(), nn.Linear(8, 3)))
+    assert attends(nn.Sequential(nn.MultiheadAttention(8, 2), nn.Linear(8, 3)))

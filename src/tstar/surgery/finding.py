@@ -15,7 +15,7 @@ from tstar.surgery.declared import declared_heads
 from tstar.surgery.example_inputs import cheap_inputs, standard_inputs
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.layers import check_layer, is_output_layer, weight_of
-from tstar.surgery.probing import ALONE, ENDS, Seen, probe, runs_on
+from tstar.surgery.probing import ALONE, ENDS, SCALES, Seen, probe, runs_on
 from tstar.surgery.tracing import trace
 
 WRAPPERS = (
@@ -243,15 +243,16 @@ def _in_training(model: nn.Module, example_input: Any, only: str | None = None) 
 
 
 def _passed_in_training(model: nn.Module, example_input: Any, seen: Seen) -> tuple[str, ...]:
-    """What is done to the output, without a softmax or sigmoid that the model takes in eval mode alone."""
-    if not ENDS & {*seen.passed}:
+    """What is done to the output, without a softmax, sigmoid or scale that the model has in eval mode alone."""
+    if not (ENDS | SCALES) & {*seen.passed}:
         return seen.passed
     trained = trace(model, training=True)
     if trained is None or not trained.paths or trained.blocked:
         trained = _in_training(model, example_input)
     if trained is None or not trained.paths:
         return seen.passed
-    return tuple(name for name in seen.passed if name not in ENDS or name in trained.passed)
+    alone = (ENDS | SCALES) - {*trained.passed}
+    return tuple(name for name in seen.passed if name not in alone)
 
 
 def _refuse_adapted(model: nn.Module, path: str) -> None:

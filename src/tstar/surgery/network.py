@@ -41,14 +41,17 @@ def is_mostly_frozen(model: nn.Module) -> bool:
 
 
 def attends(model: nn.Module) -> bool:
-    """Whether it is a transformer: layers of attention, and more layer norms than batch norms.
+    """Whether it is a transformer: layers of attention, and no more batch norms than layer norms.
 
-    The norms tell it from a convolutional network with attention over channels or in its pooling.
+    Attention has a query; a name alone counts where there are layer norms. The norms tell a transformer from a convolutional
+    network with attention over channels or in its pooling.
     """
-    modules = list(model.modules())
-    batch = sum(isinstance(module, _BatchNorm) for module in modules)
-    layer = sum(bool(_LAYER_NORM.search(type(m).__name__)) for m in modules)
-    return layer > batch and any(
-        _ATTENTION.search(type(module).__name__) or _QUERY.search(name.rpartition(".")[2])
-        for name, module in model.named_modules()
+    modules = dict(model.named_modules())
+    batch = sum(isinstance(module, _BatchNorm) for module in modules.values())
+    layer = sum(bool(_LAYER_NORM.search(type(module).__name__)) for module in modules.values())
+    return layer >= batch and any(
+        isinstance(module, nn.MultiheadAttention)
+        or _QUERY.search(path.rpartition(".")[2])
+        or (layer and _ATTENTION.search(type(module).__name__))
+        for path, module in modules.items()
     )

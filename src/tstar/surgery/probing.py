@@ -35,7 +35,10 @@ _PASSES = re.compile(
 )
 # One model at a time: a probe changes modes, filters of warnings and generators, and sets them back as it found them.
 ALONE = threading.RLock()
-ENDS = {"softmax", "sigmoid"}  # what makes probabilities of logits
+# What a probe or a trace calls what makes probabilities of logits, what scales them, what sets their shape anew.
+ENDS = {"softmax", "sigmoid"}
+SCALES = {"mul", "div"}
+RESHAPES = {"view", "unsafeview", "reshapealias", "reshape", "unflatten"}
 
 # What a node of a graph is ("found", "blocked" or "passed"), its name, and the nodes behind it.
 Look = tuple[str, str, list[Any]]

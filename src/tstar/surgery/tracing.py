@@ -27,6 +27,8 @@ _FUNCTIONS = {
     "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "float", "to", "clone", "interpolate",
 }  # fmt: skip
 
+_SAME = {"truediv": "div", "itruediv": "div", "imul": "mul"}  # as the autograd graph calls them
+
 
 class _Tracer(fx.Tracer):
     """Traces in its own thread alone: fx changes ``nn.Module`` for the whole process while it works."""
@@ -81,7 +83,7 @@ def _look(model: nn.Module, node: fx.Node) -> Look:
             return "found", str(node.target), []
         name, passes = type(module).__name__, isinstance(module, _MODULES)
     if passes:
-        return "passed", name.lower(), [*reversed(node.all_input_nodes)]
+        return "passed", _SAME.get(name, name.lower()), [*reversed(node.all_input_nodes)]
     return "blocked", name, []
 
 
