@@ -42,6 +42,7 @@ from tstar.surgery.refusing import (
     refuse_second_holder,
     refuse_wrapper,
     warn_of_adapter,
+    warn_of_others,
 )
 from tstar.surgery.speed import backbone_scale, inputs_of
 
@@ -68,8 +69,9 @@ def temper(
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
         temperature: T, or what :func:`tstar.recommend` returns. An advice to leave the model gives it back as it is. The
             learning rate stays yours to multiply by ``advice.lr_factor``.
-        head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
-            classifiers); found by :func:`tstar.find_head` by default.
+        head: the output layer's path, its record, several paths (as for a model that returns the logits of several
+            tasks), or ``"all"`` (heads that are averaged, auxiliary classifiers); found by :func:`tstar.find_head` by
+            default.
         example_input: passed to :func:`tstar.find_head`.
         norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone. By default what the advice
             says, and ``"batch"`` for a number.
@@ -131,6 +133,8 @@ def temper(
     model = tempered(model) if state_dict is None else _from(state_dict, model, tempered)
     _verify(model, example_input, found_by_running=told is None)
     warn_of_adapter(model, heads)
+    if head is None or head == "all":
+        warn_of_others(model, heads)
     for new in tempered_heads(model).values():
         if live is not None:
             join_optimizer(live, new)
