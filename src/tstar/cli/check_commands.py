@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldFigure, Size
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Head, Lr, Model, OldFigure, Size
 from tstar.cli.printing import tell, tell_json
 from tstar.cli.progress import progress
 from tstar.errors import TstarError
@@ -20,6 +20,7 @@ def check(
     model: Model,
     data: Annotated[str, typer.Option(help=DATA)],
     features: Features = None,
+    head: Head = None,
     temperatures: Annotated[
         str | None,
         typer.Option(help="Temperatures to try, comma-separated; around the advised T by default."),
@@ -71,6 +72,7 @@ def check(
             temperatures=grid,
             budget=budget,
             seeds=seeds,
+            head=head,
             config=Config(lr=lr, optimizer=optimizer),
             progress=tell_progress,
         )

@@ -86,7 +86,7 @@ def probe(
         paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
         raise TstarError(
             f"The model returns several tensors that could be the logits (they come from {', '.join(map(repr, paths))}); "
-            f"pass head={paths[-1]!r} to name the output layer, or several, such as head={paths}."
+            f"pass head={paths[-1]!r} to name the output layer (temper also takes a list of several)."
         )
     # Of logits and their probabilities, the logits.
     return next((seen for seen in leading if not ENDS & {*seen.passed}), leading[0])
@@ -241,7 +241,7 @@ def _could_be_logits(output: Any) -> list[Tensor]:
         if len(tensors) > 1:
             raise TstarError(
                 f"A model that returns several values must call one of them 'logits', got {list(output)}; "
-                "pass head='path.of.the.layer' to name the output layer, or a list of several."
+                "pass head='path.of.the.layer' to name the output layer (temper also takes a list of several)."
             )
     if not tensors:
         raise TstarError(
