@@ -258,7 +258,7 @@ class Attention(nn.Module):
 
 
 def test_a_transformer_at_a_high_rate():
-    net = nn.Sequential(nn.Linear(12, 64), Attention(), nn.Linear(64, 10))
+    net = nn.Sequential(nn.Linear(12, 64), nn.LayerNorm(64), Attention(), nn.Linear(64, 10))
     assert ("warning", "transformer-lr") in codes(
         tstar.recommend(net, optimizer=("sgd", 0.1), steps=50_000)
     )
@@ -537,3 +537,46 @@ def test_a_part_of_an_advice_or_its_bare_json_names_the_way():
         tstar.temper(model(), told)
     told["notices"] = [{"severity": "note", "code": "x", "message": "a\x1b[31mb"}]
     assert "\x1b" not in str(tstar.Recommendation.from_dict(told))
+
+
+class Ending(nn.Module):
+    """A head of 50 outputs, and what a function makes of them; ``untraceable`` only a run shows what."""
+
+    def __init__(self, end, untraceable=False):
+        super().__init__()
+        self.body, self.fc, self.end, self.untraceable = nn.Linear(20, 8), nn.Linear(8, 50), end, untraceable  # fmt: skip
+        self.scale = nn.Parameter(torch.tensor(4.0))
+
+    def forward(self, x):
+        h = self.body(x)
+        if self.untraceable and h.sum() > 1e9:
+            h = -h
+        return self.end(self, self.fc(h))
+
+
+@pytest.mark.parametrize("untraceable", [False, True])
+@pytest.mark.parametrize(
+    ("end", "codes"),
+    [
+        (lambda model, z: z / 4, {"own-scale"}),
+        (lambda model, z: model.scale * z, {"own-scale"}),
+        (lambda model, z: z.view(-1, 10, 5), {"reshaped"}),
+        (lambda model, z: z.reshape(-1, 10, 5) / model.scale, {"own-scale", "reshaped"}),
+        (lambda model, z: z if model.training else z / 4, set()),
+        (lambda model, z: z.view(-1, 50), set()),
+        (lambda model, z: z.view(-1, 2, 25).reshape(-1, 50), set()),
+        (lambda model, z: z + (1 - (model.scale > 0).float()) * -1e9, set()),
+        (lambda model, z: z.masked_fill(torch.arange(50) > 40, -1e9), set()),
+        (lambda model, z: z.log_softmax(-1), set()),
+        (lambda model, z: {"logits": z, "loss": z.sum() / 4}, set()),
+    ],
+)
+def test_logits_that_the_model_scales_or_reshapes_itself(end, codes, untraceable):
+    how = {"optimizer": ("sgd", 0.1), "steps": 300, "batch_size": 32}
+    model = Ending(end, untraceable)
+    asked = [tstar.recommend(model, **how), tstar.recommend(model, **how, head="fc")]
+    asked.append(tstar.recommend(model, **how, example_input=torch.randn(8, 20)))
+    for advice in asked:
+        assert {n.code for n in advice.warnings} == codes
+    told = tstar.recommend(model, **how, num_classes=10)
+    assert {n.code for n in told.warnings} == codes - {"reshaped"}

@@ -28,11 +28,12 @@ from tstar.formula.reading import unwrapped
 from tstar.formula.similar import Expectation
 from tstar.formula.training import Keywords, Training, steps_in
 from tstar.numbers import check_csg, positive, whole
+from tstar.surgery.example_inputs import cheap_inputs
 from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
 from tstar.surgery.head import Norm, known_norm, usable
 from tstar.surgery.network import attends, is_mostly_frozen, norms_of
 from tstar.surgery.preceding import defined_before, preceding_norm
-from tstar.surgery.probing import inputs_of
+from tstar.surgery.probing import RESHAPES, SCALES, inputs_of, run_once, tensors_in
 from tstar.surgery.refusing import check_task, smoothing_of
 from tstar.surgery.speed import FAR, matched_backbone
 from tstar.text import printable
@@ -329,6 +330,10 @@ def recommend(
     if norm and defined_before(net, found.layer):
         follows = preceding_norm(net, found, example_input)
     extra += _network(found, None if follows is None else follows[0])
+    if not leave:
+        extra += _own_scale(found)
+    if num_classes is None:
+        extra += _reshaped(net, found, example_input)
     if not leave and example_input is not None and told.family == "sgd" and norms != "frozen":
         inserted: Norm | None = None if follows else "batch"
         extra += _speed(net, found, factor / result.temperature, example_input, inserted)
@@ -477,6 +482,38 @@ def _network(head: Head, follows: str | None) -> Iterator[Notice]:
             "no-bias",
             "The output layer has no bias, which the norm's shift needs at the end: fold(model, allow_bias=True) will "
             "add one.",
+        )
+
+
+def _own_scale(head: Head) -> Iterator[Notice]:
+    """Logits that the model multiplies or divides already; a sum that is divided is a mean."""
+    if SCALES & {*head.passed} and "sum" not in head.passed:
+        yield Notice(
+            "warning",
+            "own-scale",
+            f"The model itself multiplies or divides the output of {head.path!r}. If that is a scale or a temperature, T comes "
+            "on top of it: remove one of the two.",
+        )
+
+
+def _reshaped(model: nn.Module, head: Head, example_input: Any) -> Iterator[Notice]:
+    """An output without an axis of K classes, seen in a run where the model reshapes what its output layer gives."""
+    if not RESHAPES & {*head.passed}:
+        return
+    K, outputs = head.num_classes, list[Any]()
+    examples = cheap_inputs(model) if example_input is None else iter([example_input])
+    run_once(
+        model,
+        examples,
+        lambda: [model.register_forward_hook(lambda *run: outputs.append(run[-1]))],
+    )
+    shapes = [tuple(tensor.shape[1:]) for output in outputs for tensor in tensors_in(output)]
+    if shapes and not any(K in shape for shape in shapes):
+        yield Notice(
+            "warning",
+            "reshaped",
+            f"The model reshapes the {K} outputs of {head.path!r} to {shapes[0]}, so that K may not be {K}. Pass num_classes=…, "
+            "the number of classes in one softmax.",
         )
 
 

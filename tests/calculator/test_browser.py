@@ -112,7 +112,7 @@ def compare(got, M, K, csg, base=None, scenario=None):
             f"clipped: {answer.unclipped:.4g} was clipped to the {answer.clipped}, {answer.temperature:g}",
         )
     assert got["flags"] == flags
-    assert run(got["code"]) == answer.temperature
+    assert run(got["code"]) == pytest.approx(answer.temperature, rel=1e-5)
     drawn = [n for n, value in expected.items() if value is not None]
     assert got["curves"] == ["advice", *drawn, "sqrt-m"]
 
@@ -159,7 +159,7 @@ def test_the_training_counts_as_in_python(open_page):
         assert got["notices"] == said(expected)
         assert got["headline"] == pytest.approx(expected.temperature, rel=1e-12)
         assert page.inner_text("#limit") == f"Your training {expected.limit_text()}."
-        assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
+        assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-5)
         flags = [f"{flag.level}: {flag.message}" for flag in expected.flags]
         assert [text for text in got["flags"] if not text.startswith("clipped")] == flags
     page.check("#variant-cn")  # the paper's variants stay at hand
@@ -202,12 +202,11 @@ def test_everything_that_the_advice_uses_can_be_given(open_page):
         if expected.limit is not None:
             assert page.inner_text("#limit") == f"Your training {expected.limit_text()}."
         assert got["variant"] == expected.variant
-        if expected.limit is not None or told.get("optimizer") == "lion":
-            assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-12)
+        assert run(got["code"]) == pytest.approx(expected.temperature, rel=1e-5)
         page.check("#variant-cn")
         named = tstar.explain(512, 100, variant="cn", **told)
         assert shown(page)["notices"] == said(named), told
-        assert run(shown(page)["code"]) == named.temperature
+        assert run(shown(page)["code"]) == pytest.approx(named.temperature, rel=1e-5)
 
 
 def test_the_expectation_is_that_of_python(open_page):
@@ -224,6 +223,7 @@ def test_the_expectation_is_that_of_python(open_page):
         ("sgd", 0.01, 1500, 16, None, "no norms"),
         ("adamw", 0.001, 300, 32, 900, "layer-norms"),
         ("sgd", 0.3, 200, None, None, "frozen"),
+        ("adamw", 0.0003, 2000, 64, 2000, "frozen"),  # left without samples and norms
         ("sgd", 0.1, 500_000, 128, 50_000, "batch-norms"),  # like nothing that was measured
     ):
         page.select_option("#optimizer", optimizer)
@@ -234,6 +234,9 @@ def test_the_expectation_is_that_of_python(open_page):
         told = Training(optimizer, lr, steps, batch_size=batch, tuned=bool(tuned))
         expected = similar.nearest(told, 64, 10, samples, norms, similar.recipe_of(told))
         text = page.inner_text("#expectation")
+        got = shown(page)
+        assert run(got["code"]) == pytest.approx(got["headline"], rel=1e-5)
+        assert ("tstar.temper" in got["code"]) == expected.supports
         if expected.far:
             assert text == ""
             far = f"the nearest is {expected.distance:.1f} standard deviations off"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -42,6 +43,31 @@ def test_json_is_all_there_is_on_stdout(tmp_path):
     assert record["rows"][0]["method"] == "default"
     assert len(record["runs"]) == 2
     assert record["stopped"] is False
+
+
+def test_a_network_whose_width_is_fixed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(
+        "from torch import nn\n"
+        "def net(num_classes):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, num_classes))\n",
+        encoding="utf-8",
+    )
+    quick = QUICK.replace("--model resnet10 --features 64", "--model ./net.py:net")
+    result = run(quick, "--methods", "default", "--json")
+    assert result.exit_code == 0, result.output
+    assert [run["status"] for run in json.loads(result.stdout)["runs"]] == ["done", "done"]
+    result = run(quick, "--methods", "default", "--features", "64")
+    assert "takes no --features; add it there" in " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "No run succeeded (2 failed or diverged)" in str(result.exception)
+    assert Path("tstar-compare/table.md").exists()
+
+
+def test_a_network_of_adjustable_width_is_small_by_default(tmp_path):
+    quick = QUICK.replace(" --features 64", "").replace("resnet10", "mlp")
+    result = run(quick, "--methods", "sqrt-m", "--json", "--out", str(tmp_path))
+    assert {run["temperature"] for run in json.loads(result.stdout)["runs"]} == {1.0, 8.0}
 
 
 def test_the_methods_are_listed():

@@ -1,8 +1,11 @@
 """The library's messages in the words of a command."""
 
+import json
 import re
 import warnings
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -12,6 +15,21 @@ import tstar
 from tstar.cli.app import _load_commands, app
 from tstar.cli.wording import asked, in_options
 from tstar.formula.cautions import TEXTS
+
+NETWORKS = """
+from torch import nn
+
+def sigmoid(num_classes):
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, num_classes), nn.Sigmoid())
+
+class two(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, num_classes), nn.Linear(4, num_classes)
+
+    def forward(self, x):
+        return self.a(x), self.b(x)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +108,25 @@ def test_the_program_is_meant_where_no_command_is_named(program):
             "only with --samples and --batch-size; pass them, or --steps.",
         ),
         (["temperature", "--features", "64", "--variant", "cn"], "pass --classes"),
+        (
+            ["recommend", "--model", "./net.py:sigmoid", "--classes", "3"],
+            "say --loss cross_entropy",
+        ),
+        (["recommend", "--model", "./net.py:two", "--classes", "3"], "pass --head b to name"),
+        (["check", "--model", "./net.py:two", "--data", "./d.npz"], "pass --head b to name"),
         (["fold", "nb.pt"], "pass --allow-bias to add one"),
+        (["fold", "ln.pt"], "use tstar.fold, which keeps it as a layer"),
     ],
 )
 def test_the_messages_that_exist(main, monkeypatch, tmp_path, words, said):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TSTAR_DATA", str(tmp_path / "data"))
+    Path("net.py").write_text(NETWORKS, encoding="utf-8")
+    np.savez("d.npz", x_train=np.ones((9, 4)), y_train=np.arange(9) % 3, x_test=np.ones((3, 4)), y_test=np.arange(3))  # fmt: skip
     model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3, bias=False)), 2.0)
     torch.save(model.state_dict(), "nb.pt")
+    layered = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3)), 2.0, norm="layer")
+    torch.save(layered.state_dict(), "ln.pt")
     code, lines = main(*words)
     assert code == 1
     assert said in " ".join(lines)
@@ -121,3 +150,11 @@ def test_notices_name_options_and_never_keywords(program, run):
     words = ["--features", "64", "--classes", "10", "--optimizer", "sgd", "--lr", "0.1"]
     out = run("temperature", *words, "--steps", "500").stdout
     assert "pass --batch-size for a T" in " ".join(out.split())
+
+
+def test_what_the_messages_name_can_be_said(run):
+    Path("net.py").write_text(NETWORKS, encoding="utf-8")
+    words = ["recommend", "--classes", "3", "--json", "--model"]
+    assert json.loads(run(*words, "./net.py:two", "--head", "b").stdout)["head"] == "b"
+    told = run(*words, "./net.py:sigmoid", "--loss", "cross_entropy").stdout
+    assert json.loads(told)["head"] == "2"

@@ -1,6 +1,7 @@
 """What kind of network it is, told from its modules."""
 
 import pytest
+import torch
 import torchvision
 from torch import nn
 
@@ -66,6 +67,63 @@ def test_mostly_frozen_is_told_by_the_number_of_parameters():
     assert not is_mostly_frozen(model)
 
 
-@pytest.mark.parametrize(("name", "is_one"), [("vit4", True), ("resnet10", False)])
+@pytest.mark.parametrize(
+    ("name", "is_one"), [("vit4", True), ("resnet10", False), ("convnext4", False)]
+)
 def test_a_transformer_is_told_by_its_attention(name, is_one):
     assert attends(build(name, 5, num_features=16, seed=0)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "is_one"),
+    [
+        ("vit_tiny_patch16_224", {}, True),
+        ("deit_tiny_distilled_patch16_224", {}, True),
+        ("swin_tiny_patch4_window7_224", {}, True),
+        ("xcit_nano_12_p16_224", {}, True),  # some batch norms
+        ("convnext_atto", {}, False),
+        ("mixer_s32_224", {}, False),
+        ("resnet10t", {}, False),
+        ("resnet18", {"block_args": {"attn_layer": "cbam"}}, False),
+        ("resnet50_clip", {}, False),  # pools by attention
+    ],
+)
+def test_the_transformers_of_timm(name, options, is_one):
+    timm = pytest.importorskip("timm")
+    with torch.device("meta"):
+        assert attends(timm.create_model(name, **options)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [("vit_b_16", True), ("swin_t", True), ("resnet18", False), ("convnext_tiny", False)],
+)
+def test_the_transformers_of_torchvision(name, is_one):
+    with torch.device("meta"):
+        assert attends(torchvision.models.get_model(name, weights=None)) is is_one
+
+
+@pytest.mark.parametrize("kind", ["Bert", "DistilBert", "GPT2", "Llama", "T5", "ViT", "Swin"])
+def test_those_of_transformers(kind):
+    hf = pytest.importorskip("transformers")
+    images = "ForImageClassification" if kind in ("ViT", "Swin") else "ForSequenceClassification"
+    with torch.device("meta"):
+        assert attends(getattr(hf, kind + images)(getattr(hf, f"{kind}Config")()))
+
+
+class ChannelAttention(nn.Sequential):
+    """Of CBAM, which weighs channels."""
+
+
+class Mixing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.to_qkv = nn.Linear(8, 24)
+
+
+def test_a_class_name_alone_is_no_sign():
+    weighed = ChannelAttention(nn.Conv2d(8, 8, 1), nn.Sigmoid())
+    for norm in (nn.BatchNorm2d(8), nn.GroupNorm(2, 8), nn.Identity()):
+        assert not attends(nn.Sequential(nn.Conv2d(3, 8, 3), norm, weighed))
+    assert attends(nn.Sequential(Mixing(), nn.Linear(8, 3)))
+    assert attends(nn.Sequential(nn.MultiheadAttention(8, 2), nn.Linear(8, 3)))

@@ -258,9 +258,88 @@ def test_a_head_that_something_else_holds_is_not_bypassed(hold, inplace):
     assert isinstance(model.fc, nn.Linear)  # as it was
 
 
-def test_lazy_scripted_and_pruned_models():
-    with pytest.raises(TstarError, match="run one batch"):
-        tstar.temper(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+class LazyUntraceable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.fc = nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = self.body(x)
+        return self.fc(h if h.sum() > 0 else -h)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: tstar.temper(model, 2.0),
+        tstar.find_head,
+        lambda model: tstar.find_head(model, torch.randn(4, 6)),
+        tstar.recommend,
+        lambda model: tstar.recommend(model, head=[*dict(model.named_children())][-1]),
+    ],
+    ids=["temper", "find_head", "find_head with an input", "recommend", "recommend with a head"],
+)
+def test_a_lazy_model_is_refused_and_stays_lazy(ask):
+    for model in (LazyUntraceable(), nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3))):
+        with pytest.raises(TstarError, match="run one batch"):
+            ask(model)
+        assert model(torch.randn(4, 7)).shape == (4, 3)
+
+
+class Ending(nn.Module):
+    """A head and another one whose output ends otherwise; ``untraceable`` only a run shows what happens."""
+
+    def __init__(self, end, other=None, *, untraceable=False, runs=True):
+        super().__init__()
+        self.body, self.fc, self.gate = nn.Linear(6, 8), nn.Linear(8, 3), nn.Linear(8, 3)
+        self.end, self.other, self.untraceable, self.runs = end, other, untraceable, runs
+
+    def forward(self, x):
+        h = self.body(x)
+        if self.untraceable and h.sum() > 1e9:
+            h = -h
+        if not self.runs:
+            raise RuntimeError
+        logits = self.end(self.fc(h))
+        return logits if self.other is None else self.other(logits, self.gate(h))
+
+
+@pytest.mark.parametrize("untraceable", [False, True])
+@pytest.mark.parametrize("end", [nn.Sigmoid(), nn.Softmax(-1)])
+def test_naming_the_head_does_not_hide_what_follows_it(end, untraceable):
+    model = Ending(end, untraceable=untraceable)
+    for head in (None, "fc", ["fc"]):
+        with pytest.raises(TstarError, match=r"(softmax|sigmoid) after 'fc'"):
+            tstar.temper(model, 2.0, head=head)
+    with pytest.raises(TstarError, match=r"(softmax|sigmoid) after 'fc'"):
+        tstar.recommend(model, head="fc")
+    advice = tstar.recommend(model, head="fc", loss="nll_loss")  # told once, not twice
+    assert tstar.temper(model, advice)
+
+
+@pytest.mark.parametrize("untraceable", [False, True])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda logits, gate: logits * gate.sigmoid(),
+        lambda logits, gate: (gate.sigmoid(), logits),
+        lambda logits, gate: {"logits": logits, "probabilities": logits.softmax(-1)},
+        lambda logits, gate: {"class": logits, "box": gate.sigmoid()},
+    ],
+    ids=["gated", "tuple", "probabilities", "dict"],
+)
+def test_what_follows_another_head_is_not_counted(other, untraceable):
+    model = Ending(nn.Identity(), other, untraceable=untraceable)
+    assert isinstance(tstar.temper(model, 2.0, head="fc").fc, tstar.TemperedHead)
+    assert tstar.recommend(model, head="fc").head.path == "fc"
+
+
+def test_a_named_head_needs_no_run():
+    model = Ending(nn.Sigmoid(), untraceable=True, runs=False)
+    assert tstar.recommend(model, head="fc").head.path == "fc"
+
+
+def test_a_pruned_model():
     pruned = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
     prune.l1_unstructured(pruned[2], "weight", 0.5)
     with pytest.raises(TstarError, match=r"prune\.remove"):

@@ -388,3 +388,36 @@ def test_what_is_no_state_dict(state):
 def test_what_names_no_output_layer(head):
     with pytest.raises(TstarError, match="head must be"):
         tstar.temper(small_convnet(), 2.0, head=head)
+
+
+class Tasks(nn.Module):
+    def __init__(self, give):
+        super().__init__()
+        self.body, self.give = nn.Linear(6, 8), give
+        self.heads = nn.ModuleDict({"color": nn.Linear(8, 5), "shape": nn.Linear(8, 7)})
+
+    def forward(self, x, task="color"):
+        h = self.body(x).relu()
+        if self.give is None:
+            return self.heads[task](h)
+        return self.give((name, head(h)) for name, head in self.heads.items())
+
+
+@pytest.mark.parametrize("give", [dict, lambda pairs: tuple(logits for _, logits in pairs)])
+def test_the_heads_of_several_tasks_are_named(give):
+    model = Tasks(give)
+    for head in (None, "all"):
+        with pytest.raises(TstarError, match="temper also takes a list of several"):
+            tstar.temper(model, 2.0, head=head)
+    both = tstar.temper(model, 2.0, head=["heads.color", "heads.shape"])
+    assert {type(head) for head in both.heads.values()} == {TemperedHead}
+
+
+def test_heads_that_are_chosen_by_name():
+    said = r"only 'heads.color' is tempered, not 'heads.shape'; pass head=\['heads.color', 'heads.shape'\]"
+    for head in (None, "all"):
+        with pytest.warns(TstarWarning, match=said):
+            tstar.temper(Tasks(None), 2.0, head=head)
+    with pytest.warns(TstarWarning, match=said):
+        tstar.temper(Tasks(None), tstar.recommend(Tasks(None)))
+    tstar.temper(Tasks(None), 2.0, head="heads.color")  # and no warning: it is meant

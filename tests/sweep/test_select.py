@@ -103,9 +103,14 @@ def test_nothing_else_is_evaluated(where):
         ("(1, 2) == (1, 2)", "a list can only follow in or not in"),
         ("seed == 1 or not model < 2", "the column model holds text, but 2 is a number"),
         ('model == b"vgg9"', "neither a number nor text"),
+        ("1", "1 compares no column"),
+        ("'foo>2'", "'foo>2' compares no column"),
+        ("lr > 2 or not 1", "1 compares no column"),
+        ("lr > 2 and 1 == 1", "1 == 1 compares no column"),
+        ("(lr > 2,)", "compares no column"),
     ],
 )
-def test_what_no_run_could_meet_is_an_error(where, message):
+def test_what_no_run_or_every_run_would_meet_is_an_error(where, message):
     with pytest.raises(TstarError, match=f"must compare columns with values.*: .*{message}"):
         selector(where)
 

@@ -179,7 +179,7 @@ function update() {
   const faster = rateOf(known, training);
   const recipe = faster === 1 ? "" : `With a BatchNorm, ${general(faster)} times the rate and its T: `;
   by("expectation").textContent = expected ? (expected.far ? "" : recipe) + expectationText(expected) : "";
-  by("code").textContent = answer.leave ? "# Nothing to add: train the plain model." : codeFor(facts, training, named);
+  by("code").textContent = codeFor(answer);
   showVariants(facts, answer.temperature === answer.computed ? answer.name : null);
   showRules(facts, advised);
   drawn = drawChart(by("chart"), known, facts, training, named ?? "advice", answer.temperature);

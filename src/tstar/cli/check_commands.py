@@ -14,6 +14,7 @@ from tstar.cli.options import (
     AsJson,
     DataRoot,
     Features,
+    Head,
     Lr,
     Model,
     OldFigure,
@@ -31,6 +32,7 @@ def check(
     model: Model,
     data: Annotated[str, typer.Option(help=DATA)],
     features: Features = None,
+    head: Head = None,
     temperatures: Annotated[
         str | None,
         typer.Option(help="Temperatures to try, comma-separated; around the advised T by default."),
@@ -84,6 +86,7 @@ def check(
             temperatures=grid,
             budget=budget,
             seeds=seeds,
+            head=head,
             config=Config(lr=lr, optimizer=optimizer),
             scenario=scenario,
             tuned=tuned,

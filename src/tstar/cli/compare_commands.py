@@ -16,14 +16,19 @@ from tstar.bars import quiet
 from tstar.cli.app import RESEARCH, app
 from tstar.cli.options import DATA, AsJson, DataRoot, Features, Lr, Model, OldOut, Size
 from tstar.cli.printing import tell_json
+from tstar.cli.wording import in_options
+from tstar.errors import TstarError
 
 if TYPE_CHECKING:
     from tstar.comparing.statistics import Row, Run
     from tstar.data import DataSet
 
+_FEATURES = 64  # of networks of adjustable width: every method is trained on every seed
+
 
 @app.command(rich_help_panel=RESEARCH)
 def compare(
+    ctx: typer.Context,
     data: Annotated[str, typer.Option(help=DATA)] = "digits",
     model: Model = "resnet10",
     methods: Annotated[
@@ -31,7 +36,7 @@ def compare(
     ] = "default,sqrt-m,insert-ln,ours-cn",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 10,
-    features: Features = 64,
+    features: Features = None,
     teacher_features: Annotated[
         int | None,
         typer.Option(help="M of the teacher, for distillation; twice the student's by default."),
@@ -68,6 +73,8 @@ def compare(
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
 
+    A network of adjustable width has 64 features, unless --features says otherwise.
+
     Example: tstar compare --data digits --model resnet10 --methods default,sqrt-m,insert-ln,ours-cn --seeds 5
     """
     from tstar import methods as registry
@@ -79,11 +86,14 @@ def compare(
     from tstar.comparing import plan, save, summarize, to_table
     from tstar.comparing.harness import compare_methods
     from tstar.errors import require
+    from tstar.models import names as adjustable
     from tstar.training import Config
 
     require("matplotlib", "compare")  # missing parts are told before hours of training, not after
     names = methods.split(",")
     trainings = plan(names, seeds, baseline).trainings  # names are checked before data are read
+    if features is None and model in adjustable():
+        features = _FEATURES
     dataset = data_sets.load(data, root=data_root, size=size)
     if train_samples is not None or test_samples is not None:
         dataset = dataset.subset(train_samples, test_samples)
@@ -99,7 +109,7 @@ def compare(
     )
     runs: list[Run] = []
     stopped = False
-    with quiet(), _Live(trainings * epochs, baseline, runs) as live:
+    with quiet(), _Live(trainings * epochs, baseline, runs, ctx.command) as live:
         try:
             compare_methods(
                 dataset,
@@ -126,11 +136,15 @@ def compare(
         console = Console()
         console.print(to_table(rows, baseline, title=f"{dataset.name}, {model}"))
         for sentence in verdicts(rows, baseline):
-            console.print(sentence, highlight=False, markup=False)
+            console.print(in_options(sentence, ctx.command), highlight=False, markup=False)
         console.print(f"saved: {', '.join(map(str, paths))}", highlight=False, markup=False)
     if stopped:
         Console(stderr=True).print("stopped; the table holds what had finished.")
         raise typer.Exit(130)
+    if not any(run.status == "done" for run in runs):
+        raise TstarError(
+            f"No run succeeded ({len(runs)} failed or diverged); the errors are above."
+        )
 
 
 def verdicts(rows: list[Row], baseline: str) -> list[str]:
@@ -174,12 +188,12 @@ def _record(runs: list[Run], rows: list[Row], stopped: bool) -> dict[str, Any]:
 class _Live:
     """Progress and a growing table on a terminal; one line per run where stderr is a file."""
 
-    def __init__(self, epochs: int, baseline: str, runs: list[Run]) -> None:
+    def __init__(self, epochs: int, baseline: str, runs: list[Run], command: Any) -> None:
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self.console = Console(stderr=True)
-        self.baseline, self.runs = baseline, runs
+        self.baseline, self.runs, self.command = baseline, runs, command
         self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
         )
@@ -205,7 +219,7 @@ class _Live:
         if self.console.is_terminal:
             self._draw()
             return
-        score = run.error or f"{100 * (run.test_accuracy or 0.0):.2f} %"
+        score = in_options(run.error, self.command) or f"{100 * (run.test_accuracy or 0.0):.2f} %"
         self.console.print(f"{run.method}, seed {run.seed}: {score}", markup=False, highlight=False)
 
     def _draw(self) -> None:

@@ -20,6 +20,10 @@ Model = Annotated[
         help="Network: resnet10, torchvision/NAME, timm/NAME, transformers/NAME, or your own (./file.py:name)."
     ),
 ]
+Head = Annotated[
+    str | None,
+    typer.Option(help="Path of the output layer, where it is not found or there are several."),
+]
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."
 Lr = Annotated[float, typer.Option(help="Highest learning rate.")]
 Scenario = Annotated[str | None, typer.Option(help="How you train: scratch or finetune.")]

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from tstar.cli.app import USE, app
-from tstar.cli.options import DATA, AsJson, DataRoot, Features, Model, Scenario, Tuned
+from tstar.cli.options import DATA, AsJson, DataRoot, Features, Head, Model, Scenario, Tuned
 from tstar.cli.printing import tell_json
 from tstar.cli.wording import in_options
 
@@ -102,6 +102,10 @@ def recommend(
         int | None, typer.Option(help="K, the number of classes, where no data are given.")
     ] = None,
     features: Features = None,
+    head: Head = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Loss that you train with: cross_entropy, nll_loss, …")
+    ] = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
     **how: Any,
@@ -127,7 +131,8 @@ def recommend(
         classes = count
     if classes is None:
         raise TstarError("The number of classes must be known: pass --data PATH or --classes K.")
-    _show(advise(build(model, classes, num_features=features), source, **how), as_json, ctx)
+    network = build(model, classes, num_features=features)
+    _show(advise(network, source, head=head, loss=loss, **how), as_json, ctx)
 
 
 def _show(advice: Any, as_json: bool, ctx: typer.Context) -> None:

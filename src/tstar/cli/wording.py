@@ -14,7 +14,8 @@ _CALL, _BEFORE, _AFTER = r"\w\([^()]*\)", r"(?<![\w./'\"-])", r"(?![\w/'\"(=])(?
 _VALUE = r"…|True\b|'[^']*'|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-?inf\b|nan\b|(?=[\s,;.)]|$)"
 _KEYWORD = re.compile(rf"{_CALL}|{_BEFORE}([a-z_]+)=({_VALUE}){_AFTER}")
 _NAME = re.compile(rf"{_CALL}|{_BEFORE}([a-z]+_[a-z_]+){_AFTER}")  # a plain word may be English
-_FUNCTION = re.compile(rf"{_BEFORE}tstar\.(check|csg|fold|recommend|temperature){_AFTER}")
+# tstar.fold is not among them: it folds a model, the command a file of weights.
+_FUNCTION = re.compile(rf"{_BEFORE}tstar\.(check|csg|recommend|temperature){_AFTER}")
 
 
 def asked(program: Any, words: Sequence[str]) -> Any:

@@ -166,9 +166,7 @@ def _yours(reference: str, asked: dict[str, Any]) -> nn.Module:
     make = own.load(reference)
     missing = [n for n, v in asked.items() if v and n in _CHOSEN and not own.takes(make, n)]
     if missing:
-        raise TstarError(
-            f"{reference} takes no {missing[0]}; add it, or leave it out of the study."
-        )
+        raise TstarError(f"{reference} takes no {missing[0]}; add it there, or leave it out here.")
     model = own.call(reference, make, **{n: v for n, v in asked.items() if v is not None})
     if not isinstance(model, nn.Module):
         raise TstarError(f"{reference} must return a torch.nn.Module, got {type(model).__name__}.")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 _IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16)
 
 
@@ -23,6 +24,12 @@ def standard_inputs(model: nn.Module) -> Iterator[Any]:
         if inputs:
             yield from inputs
             return
+
+
+def cheap_inputs(model: nn.Module) -> Iterator[Any]:
+    """The standard inputs of a model that one run of costs little; of a larger one, none."""
+    small = sum(p.numel() for p in model.parameters()) < _CHEAP
+    return standard_inputs(model) if small else iter(())
 
 
 def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]:

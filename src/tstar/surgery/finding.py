@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from tstar.errors import TstarError, shown
 from tstar.surgery.declared import declared_heads
-from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.example_inputs import cheap_inputs, standard_inputs
 from tstar.surgery.head import TemperedHead
 from tstar.surgery.layers import check_layer, is_output_layer, weight_of
-from tstar.surgery.probing import ALONE, ENDS, Seen, inputs_of, probe, runs_on
+from tstar.surgery.probing import ALONE, ENDS, SCALES, Seen, inputs_of, probe, runs_on
 from tstar.surgery.tracing import trace
 
 WRAPPERS = (
@@ -58,7 +59,7 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     >>> find_head(nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)))
     Head(path='3', layer=Linear(in_features=32, out_features=10, bias=True), num_features=32, num_classes=10)
     """
-    heads = _find_heads(unwrap(model), example_input)
+    heads = _find_heads(_initialized(model), example_input)
     if len(heads) > 1:
         names = ", ".join(repr(head.path) for head in heads)
         raise TstarError(
@@ -89,11 +90,27 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model
 
 
+def refuse_lazy(model: nn.Module) -> None:
+    """Layers whose width the first batch sets: a run on any other input would set it for good."""
+    if any(map(is_lazy, [*model.parameters(), *model.buffers()])):
+        raise TstarError(
+            "The model has lazy layers that are not initialized; run one batch through it first."
+        )
+
+
+def _initialized(model: nn.Module) -> nn.Module:
+    model = unwrap(model)
+    refuse_lazy(model)
+    return model
+
+
 def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any = None) -> Head:
     """One head: the one named, or the one found."""
     if head is None:
         return find_head(model, example_input)
-    return _named(unwrap(model), head.path if isinstance(head, Head) else head)
+    if isinstance(head, Head):
+        return _named(_initialized(model), head.path)
+    return _looked_at(_initialized(model), head, example_input)
 
 
 def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
@@ -102,13 +119,13 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
     if head == "all":
         return _find_heads(model, example_input, every=True)
     if isinstance(head, str | Head):
-        return [resolve_head(model, head)]
+        return [resolve_head(model, head, example_input)]
     paths = list(head) if isinstance(head, Iterable) and not isinstance(head, bytes) else []
     if not paths or len({str(path) for path in paths}) < len(paths):
         raise TstarError(
             f"head must be the path of a layer, its record, 'all', or several paths that differ, got {shown(head)}."
         )
-    return [_named(model, path) for path in paths]
+    return [_looked_at(model, path, example_input) for path in paths]
 
 
 def _named(model: nn.Module, path: str) -> Head:
@@ -124,10 +141,17 @@ def _named(model: nn.Module, path: str) -> Head:
     return _record(path, layer)
 
 
+def _looked_at(model: nn.Module, path: str, example_input: Any) -> Head:
+    """The layer that was named, with what is done to its output in training where a trace or a run shows it."""
+    head = _named(model, path)
+    seen = trace(model, training=True, only=path)
+    if seen is None or path not in seen.paths:
+        seen = _in_training(model, example_input, only=path)
+    return head if seen is None else replace(head, passed=seen.passed)
+
+
 def _record(path: str, layer: nn.Module, passed: tuple[str, ...] = ()) -> Head:
     weight = weight_of(layer)
-    if isinstance(weight, nn.UninitializedParameter):
-        check_layer(layer)  # says so
     return Head(path, layer, weight.shape[1], weight.shape[0], passed)
 
 
@@ -206,29 +230,31 @@ def _clear(seen: Seen) -> Seen:
     return seen
 
 
-def _in_training(model: nn.Module, example_input: Any) -> Seen | None:
+def _in_training(model: nn.Module, example_input: Any, only: str | None = None) -> Seen | None:
     """What a run in training mode shows, or ``None`` where none succeeds."""
-    examples = [example_input] if example_input is not None else standard_inputs(model)
+    inputs = standard_inputs if only is None else cheap_inputs
+    examples = [example_input] if example_input is not None else inputs(model)
     for example in examples:
         try:
             with ALONE, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return probe(model, example, training=True)
+                return probe(model, example, training=True, only=only)
         except Exception:
             continue
     return None
 
 
 def _passed_in_training(model: nn.Module, example_input: Any, seen: Seen) -> tuple[str, ...]:
-    """What is done to the output, without a softmax or sigmoid that the model takes in eval mode alone."""
-    if not ENDS & {*seen.passed}:
+    """What is done to the output, without a softmax, sigmoid or scale that the model has in eval mode alone."""
+    if not (ENDS | SCALES) & {*seen.passed}:
         return seen.passed
     trained = trace(model, training=True)
     if trained is None or not trained.paths or trained.blocked:
         trained = _in_training(model, example_input)
     if trained is None or not trained.paths:
         return seen.passed
-    return tuple(name for name in seen.passed if name not in ENDS or name in trained.passed)
+    alone = (ENDS | SCALES) - {*trained.passed}
+    return tuple(name for name in seen.passed if name not in alone)
 
 
 def _refuse_adapted(model: nn.Module, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from typing import Literal
 
@@ -9,6 +10,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 Norms = Literal["batch-norms", "layer-norms", "no norms", "frozen"]
+# Names of classes, and for a query of modules: qkv, to_q, wq, query, query_key_value, q_proj, projection_query, …
+_LAYER_NORM = re.compile(r"(?i)layer_?norm|rms_?norm|channelnorm")
+_ATTENTION = re.compile(r"(?i)attention|attn|mhsa")
+_QUERY = re.compile(r"(?i)(^|_)w?(q|qkv|query)(_|$)")
 _PER_SAMPLE = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")
 
 
@@ -38,5 +43,17 @@ def is_mostly_frozen(model: nn.Module) -> bool:
 
 
 def attends(model: nn.Module) -> bool:
-    """Whether it is a transformer, told by the names of its modules."""
-    return any("attention" in type(module).__name__.lower() for module in model.modules())
+    """Whether it is a transformer: layers of attention, and no more batch norms than layer norms.
+
+    Attention has a query; a name alone counts where there are layer norms. The norms tell a transformer from a convolutional
+    network with attention over channels or in its pooling.
+    """
+    modules = dict(model.named_modules())
+    batch = sum(isinstance(module, _BatchNorm) for module in modules.values())
+    layer = sum(bool(_LAYER_NORM.search(type(module).__name__)) for module in modules.values())
+    return layer >= batch and any(
+        isinstance(module, nn.MultiheadAttention)
+        or _QUERY.search(path.rpartition(".")[2])
+        or (layer and _ATTENTION.search(type(module).__name__))
+        for path, module in modules.items()
+    )

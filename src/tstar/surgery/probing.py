@@ -35,7 +35,10 @@ _PASSES = re.compile(
 )
 # One model at a time: a probe changes modes, filters of warnings and generators, and sets them back as it found them.
 ALONE = threading.RLock()
-ENDS = {"softmax", "sigmoid"}  # what makes probabilities of logits
+# What a probe or a trace calls what makes probabilities of logits, what scales them, what sets their shape anew.
+ENDS = {"softmax", "sigmoid"}
+SCALES = {"mul", "div"}
+RESHAPES = {"view", "unsafeview", "reshapealias", "reshape", "unflatten"}
 
 # What a node of a graph is ("found", "blocked" or "passed"), its name, and the nodes behind it.
 Look = tuple[str, str, list[Any]]
@@ -51,11 +54,13 @@ class Seen:
     passed: tuple[str, ...] = ()
 
 
-def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
+def probe(
+    model: nn.Module, example: Any, *, training: bool = False, only: str | None = None
+) -> Seen:
     """Run ``model`` on ``example`` and report which layers its logits come from.
 
     With ``training=True`` the model runs in training mode and every tensor of its output is followed, so
-    that auxiliary classifiers are seen as well.
+    that auxiliary classifiers are seen as well. ``only`` names a layer: of the tensors that come from it, the logits.
     """
     marks: dict[Any, str] = {}
     not_affine: list[str] = []
@@ -71,15 +76,17 @@ def probe(model: nn.Module, example: Any, *, training: bool = False) -> Seen:
         for hook in hooks:
             hook.remove()
     odd = tuple(dict.fromkeys(not_affine))
-    if training:
+    if training and only is None:
         return _walk(tensors_in(output), marks, odd)
-    candidates = [_walk([end], marks, odd) for end in _could_be_logits(output)]
-    leading = [seen for seen in candidates if seen.paths] or candidates[:1]
-    if len({seen.paths for seen in leading}) > 1:
-        names = ", ".join(repr(path) for seen in leading for path in seen.paths)
+    ends = _could_be_logits(output) if only is None else tensors_in(output)
+    candidates = [_walk([end], marks, odd, only) for end in ends]
+    leading = [seen for seen in candidates if (seen.paths if only is None else only in seen.paths)]
+    leading = leading or candidates[:1]
+    if only is None and len({seen.paths for seen in leading}) > 1:
+        paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
         raise TstarError(
-            f"The model returns several tensors that could be the logits (they come from {names}); pass "
-            "head='path.of.the.layer' to name the output layer."
+            f"The model returns several tensors that could be the logits (they come from {', '.join(map(repr, paths))}); "
+            f"pass head={paths[-1]!r} to name the output layer (temper also takes a list of several)."
         )
     # Of logits and their probabilities, the logits.
     return next((seen for seen in leading if not ENDS & {*seen.passed}), leading[0])
@@ -119,7 +126,12 @@ def _computes_affine(module: nn.Module, features: Tensor, output: Tensor) -> boo
         )
 
 
-def _walk(ends: list[Tensor], marks: dict[Any, str], not_affine: tuple[str, ...]) -> Seen:
+def _walk(
+    ends: list[Tensor],
+    marks: dict[Any, str],
+    not_affine: tuple[str, ...],
+    only: str | None = None,
+) -> Seen:
     """From the logits' autograd nodes back to the marks."""
 
     def look(node: Any) -> Look:
@@ -130,11 +142,16 @@ def _walk(ends: list[Tensor], marks: dict[Any, str], not_affine: tuple[str, ...]
             return "passed", name.lower(), [parent for parent, _ in node.next_functions]
         return "blocked", name, []
 
-    return walk([end.grad_fn for end in ends], look, not_affine)
+    return walk([end.grad_fn for end in ends], look, not_affine, only)
 
 
-def walk(nodes: list[Any], look: Callable[[Any], Look], not_affine: tuple[str, ...] = ()) -> Seen:
-    """From the logits back to the layers: the paths found, what barred the way, what lies between."""
+def walk(
+    nodes: list[Any],
+    look: Callable[[Any], Look],
+    not_affine: tuple[str, ...] = (),
+    only: str | None = None,
+) -> Seen:
+    """From the logits back to the layers: the paths found, what barred the way, what lies between them (or ``only`` one)."""
     seen: dict[Any, tuple[str, str]] = {}
     after: dict[Any, list[Any]] = {}
     while nodes:
@@ -148,7 +165,7 @@ def walk(nodes: list[Any], look: Callable[[Any], Look], not_affine: tuple[str, .
         nodes.extend(parents)
     # Between are the nodes that lead to a layer: the softmax of a gate beside it, say, does not.
     between: set[Any] = set()
-    reached = [node for node, (kind, _) in seen.items() if kind == "found"]
+    reached = [n for n, (kind, path) in seen.items() if kind == "found" and only in (None, path)]
     while reached:
         node = reached.pop()
         if node not in between:
@@ -242,7 +259,7 @@ def _could_be_logits(output: Any) -> list[Tensor]:
         if len(tensors) > 1:
             raise TstarError(
                 f"A model that returns several values must call one of them 'logits', got {list(output)}; "
-                "pass head='path.of.the.layer' to name the output layer."
+                "pass head='path.of.the.layer' to name the output layer (temper also takes a list of several)."
             )
     if not tensors:
         raise TstarError(

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from tstar.errors import TstarError, TstarWarning, shown, unknown
-from tstar.surgery.finding import WRAPPERS, Head
+from tstar.surgery.finding import WRAPPERS, Head, refuse_lazy
+from tstar.surgery.layers import is_output_layer, weight_of
 
 # What a loss's name says, in any spelling. timm's BinaryCrossEntropy is one sigmoid per class, so that these come first.
 _NOT_SOFTMAX = re.compile(
@@ -36,10 +37,7 @@ def refuse_wrapper(model: nn.Module) -> None:
     """Wrappers, compiled and sharded models: tempering comes before them."""
     if not isinstance(model, nn.Module):
         raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
-    if any(isinstance(p, nn.UninitializedParameter) for p in model.parameters()):
-        raise TstarError(
-            "The model has lazy layers that are not initialized; run one batch through it first."
-        )
+    refuse_lazy(model)
     kind = type(model).__name__
     why = ""
     if isinstance(model, torch.jit.ScriptModule):
@@ -158,3 +156,25 @@ def warn_of_adapter(model: nn.Module, heads: Sequence[Head]) -> None:
                 TstarWarning,
                 stacklevel=3,
             )
+
+
+def warn_of_others(model: nn.Module, heads: Sequence[Head]) -> None:
+    """Heads of which one is chosen by name in each call: a run shows the default one alone."""
+    paths = [head.path for head in heads]
+    for head in heads:
+        place = head.path.rpartition(".")[0]
+        beside = model.get_submodule(place)
+        if not isinstance(beside, nn.ModuleDict):
+            continue
+        every = [f"{place}.{name}".lstrip(".") for name, m in beside.items() if _alike(m, head)]
+        if others := [path for path in every if path not in paths]:
+            warnings.warn(
+                f"Of the output layers in {place!r} only {head.path!r} is tempered, not {', '.join(map(repr, others))}; "
+                f"pass head={sorted([*paths, *others])} for all of them, or head={head.path!r} if this is meant.",
+                TstarWarning,
+                stacklevel=3,
+            )
+
+
+def _alike(module: nn.Module, head: Head) -> bool:
+    return is_output_layer(module) and weight_of(module).shape[1] == head.num_features

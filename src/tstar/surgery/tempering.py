@@ -15,7 +15,7 @@ from tstar.errors import TstarError, TstarWarning, shown
 from tstar.numbers import whole
 from tstar.surgery.agreeing import warn_of_misfit, warn_of_rate
 from tstar.surgery.checkpoints import tempered_prefixes
-from tstar.surgery.example_inputs import standard_inputs
+from tstar.surgery.example_inputs import cheap_inputs
 from tstar.surgery.finding import (
     Head,
     check_head,
@@ -43,10 +43,9 @@ from tstar.surgery.refusing import (
     refuse_second_holder,
     refuse_wrapper,
     warn_of_adapter,
+    warn_of_others,
 )
 from tstar.surgery.speed import backbone_scale, known_backbone
-
-_CHEAP = 30_000_000  # parameters: one run of such a model on two samples takes well under a second
 
 
 def temper(
@@ -72,8 +71,9 @@ def temper(
         temperature: T, or what :func:`tstar.recommend` returns. The learning rate stays yours to multiply by
             ``advice.lr_factor``. An advice to leave the model gives back the model itself, as it is or with the weights
             of ``state_dict``; :func:`fold`, :func:`tstar.watch` and the like then have nothing to do, and do nothing.
-        head: the output layer's path, its record, several paths, or ``"all"`` (two-headed models, auxiliary
-            classifiers); found by :func:`tstar.find_head` by default.
+        head: the output layer's path, its record, several paths (as for a model that returns the logits of several
+            tasks), or ``"all"`` (heads that are averaged, auxiliary classifiers); found by :func:`tstar.find_head` by
+            default.
         example_input: passed to :func:`tstar.find_head`.
         norm: ``"batch"`` as in the paper, ``"layer"``, or ``None`` for the division alone. By default what the advice
             says, and ``"batch"`` for a number.
@@ -144,6 +144,8 @@ def temper(
     model = tempered(model) if state_dict is None else _from(state_dict, model, tempered)
     _verify(model, example_input, found_by_running=told is None)
     warn_of_adapter(model, heads)
+    if head is None or head == "all":
+        warn_of_others(model, heads)
     for new in tempered_heads(model).values():
         if live is not None:
             join_optimizer(live, new)
@@ -249,13 +251,12 @@ def _from(state: Any, model: nn.Module, tempered: Callable[[nn.Module], nn.Modul
 def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> None:
     """One run, where one is cheap, to see that the model calls the tempered heads and not the layers in them."""
     heads = tempered_heads(model)
-    sizes = [p.numel() for p in model.parameters()]
     if any(p.is_meta for p in model.parameters()):
         return
     if example_input is not None:
         examples = iter([example_input])
     else:
-        examples = standard_inputs(model) if sum(sizes) < _CHEAP else iter(())
+        examples = cheap_inputs(model)
     calls: Counter[str] = Counter()
 
     def count(key: str) -> Any:

@@ -27,6 +27,8 @@ _FUNCTIONS = {
     "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "float", "to", "clone", "interpolate",
 }  # fmt: skip
 
+_SAME = {"truediv": "div", "itruediv": "div", "imul": "mul"}  # as the autograd graph calls them
+
 
 class _Tracer(fx.Tracer):
     """Traces in its own thread alone: fx changes ``nn.Module`` for the whole process while it works."""
@@ -46,8 +48,8 @@ class _Tracer(fx.Tracer):
         return super().getattr(attr, attr_val, parameter_proxy_cache)
 
 
-def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
-    """The layers that the logits come from, or ``None`` where the model cannot be traced."""
+def trace(model: nn.Module, *, training: bool = False, only: str | None = None) -> Seen | None:
+    """The layers that the logits come from, or ``None`` where the model cannot be traced; ``only`` as in a probe."""
     try:
         with undisturbed(model, training=training), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -56,7 +58,9 @@ def trace(model: nn.Module, *, training: bool = False) -> Seen | None:
         return None
     output = next(node for node in graph.nodes if node.op == "output")
     logits = _logits(output.args[0])
-    return walk([logits], partial(_look, model)) if isinstance(logits, fx.Node) else None
+    if not isinstance(logits, fx.Node):
+        return None
+    return walk([logits], partial(_look, model), only=only)
 
 
 def _logits(value: Any) -> Any:
@@ -79,7 +83,7 @@ def _look(model: nn.Module, node: fx.Node) -> Look:
             return "found", str(node.target), []
         name, passes = type(module).__name__, isinstance(module, _MODULES)
     if passes:
-        return "passed", name.lower(), [*reversed(node.all_input_nodes)]
+        return "passed", _SAME.get(name, name.lower()), [*reversed(node.all_input_nodes)]
     return "blocked", name, []
 
 

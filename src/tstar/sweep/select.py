@@ -87,6 +87,7 @@ def _compiled(text: str) -> Callable[[Row], Any]:
             if not isinstance(node, _ALLOWED):
                 raise ValueError(f"{type(node).__name__} is not part of it")
         _kind(tree)
+        _check_condition(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, TstarError):
             raise
@@ -101,6 +102,19 @@ _ALLOWED = (
     *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Name, ast.Load),
     *(ast.Constant, ast.Tuple, ast.List, ast.cmpop),
 )
+
+
+def _check_condition(node: ast.expr) -> None:
+    """Refuse what holds for every run or for none: a condition that names no column."""
+    if isinstance(node, ast.BoolOp):
+        for item in node.values:
+            _check_condition(item)
+    elif isinstance(node, ast.UnaryOp):
+        _check_condition(node.operand)
+    elif isinstance(node, ast.Tuple | ast.List) or not any(
+        isinstance(part, ast.Name) for part in ast.walk(node)
+    ):
+        raise ValueError(f"{ast.unparse(node)} compares no column")
 
 
 def _kind(node: ast.expr) -> str:
