@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     import tstar.models as models
     import tstar.paper as paper
     import tstar.sweep as sweep
-    from tstar.advice import Recommendation, recommend
+    from tstar.advice import recommend
     from tstar.checking.trial import check
     from tstar.difficulty import Csg, csg
     from tstar.evidence import atlas
     from tstar.fitting import Fit, fit
+    from tstar.recommendation import Recommendation
     from tstar.surgery.finding import Head, find_head
     from tstar.surgery.folded import load_folded
     from tstar.surgery.head import TemperedHead
@@ -39,7 +40,7 @@ _LAZY = {
     "Csg": "difficulty",
     "Fit": "fitting",
     "Head": "surgery.finding",
-    "Recommendation": "advice",
+    "Recommendation": "recommendation",
     "Schedule": "surgery.schedule",
     "Speeds": "surgery.speed",
     "TemperedHead": "surgery.head",

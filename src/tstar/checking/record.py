@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tstar.advice import Recommendation
 from tstar.checking.noise import FEW, may_be_noise, within_noise
 from tstar.curves import Judged
+from tstar.recommendation import Recommendation
 
 
 @dataclass(frozen=True)

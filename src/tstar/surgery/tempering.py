@@ -253,10 +253,7 @@ def _verify(model: nn.Module, example_input: Any, *, found_by_running: bool) -> 
     heads = tempered_heads(model)
     if any(p.is_meta for p in model.parameters()):
         return
-    if example_input is not None:
-        examples = iter([example_input])
-    else:
-        examples = cheap_inputs(model)
+    examples = cheap_inputs(model) if example_input is None else iter([example_input])
     calls: Counter[str] = Counter()
 
     def count(key: str) -> Any:
