@@ -148,7 +148,7 @@ def when_not() -> str:
     return (
         f"- **Long trainings**: from 1,000 steps on the advice gained {gain('from 1,000 steps')} over the plain model, and {gain('from 1,000 steps', TOLD)} over a tuned one; "
         "`recommend` leaves the model alone where similar trainings did not gain. Long trainings of large networks were hardly measured (no GPU): it says so, and mostly leaves them "
-        'alone. The paper\'s networks at M = 512 [gained 1 to 3 points](results/long/README.md) from the paper\'s T* (one seed); it is there by name (`variant="cn"`).\n'
+        "alone. The paper's networks at M = 512 [gained 1 to 3 points](results/long/README.md) from the paper's T* (one seed); it is there by name (`variant=\"cn\"`).\n"
         f"- **A model that fits its training set completely** in the time it has: {gain('plain fits its training set')}, and {gain('plain fits its training set', TOLD)} where it is tuned; in a "
         "[controlled study](results/speeds/README.md) of such runs nothing.\n"
         f"- **AdamW and Adam at a rate that you have tuned**: {gain('optimizer: adamw', TOLD)}, most of it with layer norms inside, {gain('layer-norms, adamw', TOLD)}.\n"

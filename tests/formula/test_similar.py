@@ -343,3 +343,22 @@ def test_how_long_the_similar_trainings_were_is_told():
     rows = ({"steps": 3169}, {"steps": 181}, {"steps": 500})
     found = similar.Expectation(1.0, 0.0, 2.0, 2, 1, 3, 0.3, far=False, gained=True, rows=rows)
     assert str(found).startswith("Of the 3 most similar trainings of the atlas (181 to 3,169 steps) 2 gained and 1 lost")  # fmt: skip
+
+
+def test_fine_tunings_of_networks_with_other_norms_are_no_evidence():
+    mine = {"steps": 5.0}
+    rows = [
+        {**row(gain), "norms": similar.PRETRAINED, "inside": inside}
+        for gain, inside in ((9.0, "layer-norms"), (-9.0, "batch-norms"))
+    ]
+    for inside, expected in (("layer-norms", [9.0]), ("batch-norms", [-9.0]), ("no norms", [])):
+        near = similar.ranked(mine, "sgd", similar.PRETRAINED, rows, SCALES, inside)
+        assert [found["gains"]["bn"] for _, found in near] == expected
+    assert len(similar.ranked(mine, "sgd", similar.PRETRAINED, rows, SCALES)) == 2
+
+
+def test_a_tuned_fine_tuning_with_adamw_is_left_alone_with_batch_norms_inside():
+    """MobileNetV2 lost there, MiniLM gained."""
+    told = Training("adamw", 1e-3, 150, batch_size=16, scenario="finetune", tuned=True)
+    assert not similar.nearest(told, 1280, 43, 2_000, "batch-norms", "bn").supports
+    assert similar.nearest(told, 384, 77, 2_000, "layer-norms", "bn").supports

@@ -114,9 +114,9 @@ def _similar() -> dict[str, Any]:
 
 def _trainings(known: Mapping[str, Any], *, tuned: bool) -> dict[str, Any]:
     """The measured trainings at the usual rates, or at tuned ones, and the recipe for each kind of them."""
-    needed = ("optimizer", "norms", "steps", "coordinates", "gains")
+    needed = ("optimizer", "norms", "inside", "steps", "coordinates", "gains")
     return {
-        "rows": [{name: row[name] for name in needed} for row in known["rows"]],
+        "rows": [{name: row[name] for name in needed if name in row} for row in known["rows"]],
         **{name: known[name] for name in ("scales", "noise", "widening")},
         "recipes": {
             scenario: {

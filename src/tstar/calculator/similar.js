@@ -47,6 +47,7 @@ function expectationOf(known, facts, training) {
   for (const row of rows) {
     if (row.optimizer !== training.family || row.gains[recipe] === undefined) continue;
     if ((row.norms === pretrained) !== finetune) continue;
+    if (finetune && training.norms && row.inside && row.inside !== training.norms) continue;
     if ("steps" in mine && (mine.steps >= Math.log(long)) !== (row.coordinates.steps >= Math.log(long))) continue;
     const both = Object.keys(mine).filter((name) => name in row.coordinates && name in scales);
     const squares = both.map((name) => ((mine[name] - row.coordinates[name]) / scales[name]) ** 2);

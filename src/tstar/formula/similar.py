@@ -12,7 +12,8 @@ atlas (``SCALES`` of the data file):
 
 The distance is the root of the mean square over what is known on both sides. A network that normalizes its features in another way
 (:func:`tstar.surgery.network.norms_of`) is ``OTHER_NORMS`` further off. Optimizers of another family are not compared, nor is
-the fine-tuning of a pretrained network with training from scratch, nor trainings of ``LONG`` steps and more with shorter ones.
+the fine-tuning of a pretrained network with training from scratch or with that of a network with other norms inside, nor trainings
+of ``LONG`` steps and more with shorter ones.
 
 A rate and a decay that were tuned for the plain model are compared with such alone (``tuned`` of the data file): there every training has
 the rate that a search found, and its gain is over the plain model at that rate.
@@ -157,16 +158,19 @@ def nearest(
 ) -> Expectation:  # fmt: skip
     """What to expect of a recipe, from the trainings of the atlas that are most like this one."""
     mine = coordinates(training, num_features, num_classes, samples)
-    norms = PRETRAINED if training.scenario == "finetune" else norms
+    inside = None
+    if training.scenario == "finetune":
+        norms, inside = PRETRAINED, norms
     known = stored()["tuned"] if training.tuned else stored()
-    return among(known, mine, training.family, norms, recipe)
+    return among(known, mine, training.family, norms, recipe, inside)
 
 
 def among(
-    known: Mapping[str, Any], mine: Mapping[str, float], family: str | None, norms: str | None, recipe: str
+    known: Mapping[str, Any], mine: Mapping[str, float], family: str | None, norms: str | None, recipe: str,
+    inside: str | None = None,
 ) -> Expectation:  # fmt: skip
     """What to expect at these coordinates, from the trainings of ``known``."""
-    near = ranked(mine, family, norms, known["rows"], known["scales"])
+    near = ranked(mine, family, norms, known["rows"], known["scales"], inside)
     found = expected(near, recipe, known["noise"], known["widening"])
     if found is None:
         return NOTHING
@@ -194,13 +198,19 @@ def ranked(
     norms: str | None,
     rows: Sequence[Mapping[str, Any]],
     scales: Mapping[str, float],
+    inside: str | None = None,
 ) -> list[tuple[float, Mapping[str, Any]]]:
-    """The trainings of the same family of optimizers, with their distances, nearest first."""
+    """The trainings of the same family of optimizers, with their distances, nearest first.
+
+    ``inside``: how a pretrained network normalizes; those that are known to do it in another way are left out.
+    """
     found = []
     for row in rows:
         if family is not None and row["optimizer"] != family:
             continue
         if (norms == PRETRAINED) != (row["norms"] == PRETRAINED):
+            continue
+        if inside is not None and row.get("inside", inside) != inside:
             continue
         if "steps" in mine and _is_long(mine) != _is_long(row["coordinates"]):
             continue
