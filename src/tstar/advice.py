@@ -231,10 +231,7 @@ def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> T
     An epoch has as many steps as a DataLoader has batches: its sampler may draw more or fewer samples than there are.
     """
     known: dict[str, Any] = dict(training)
-    held = (
-        data,
-        getattr(data, "batch_sampler", None),
-    )  # of a DataLoader, whose own size may be None
+    held = (data, getattr(data, "batch_sampler", None))  # of a DataLoader, whose size may be None
     sizes = [getattr(one, "batch_size", None) for one in held]
     size = next((one for one in sizes if one is not None), None)
     if size is not None and known.get("batch_size") is None:

@@ -36,9 +36,7 @@ class Advised(Plain):
             told |= {name: getattr(config, name) for name in names}
             # As a record, which may have any name: an unknown one is not measured, and none would be not told.
             told["optimizer"] = Training(config.optimizer)
-            if (
-                config.schedule in SCHEDULES
-            ):  # of one's own, as for a scheduler that cannot be run, the usual is assumed
+            if config.schedule in SCHEDULES:  # of one of your own the usual is assumed
                 told["scheduler"] = config.schedule
         advice = recommend(
             model, csg=facts.csg, num_classes=facts.num_classes, head=facts.head, **told
