@@ -53,6 +53,12 @@ def on_page_markdown(markdown: str, **_: object) -> str:
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
+    # Before the README's sections, whose links are the site's already.
+    markdown = re.sub(
+        r"\[([^\]]+)\]\(\.\./(results/[^)\s]+)\)",
+        lambda m: _link("", m[1], m[2], ROOT),
+        markdown,
+    )
     markdown = re.sub(
         r"^{{ readme: (.*) }}$", lambda m: section(m[1]), markdown, flags=re.MULTILINE
     )
