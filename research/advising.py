@@ -31,7 +31,7 @@ TOLD = "tuned, told"  # over a tuned model whose user says so: the advice keeps 
 COLUMNS = {"rate": "plain_faster", "bn": "bn", "faster": "faster_bn", "fastest": "fastest_bn"}
 SHIPPED = Path(similar.__file__).with_name(similar.FILE)
 # How a pretrained network normalizes: fine-tunings of others are no evidence for it.
-INSIDE = {"mobilenet": {"inside": "batch-norms"}, "minilm": {"inside": "layer-norms"}, "minilm_lora": {"inside": "layer-norms"}}  # fmt: skip
+INSIDE = {"mobilenet": "batch-norms", "minilm": "layer-norms", "minilm_lora": "layer-norms"}
 FEWEST = 6  # conditions of a group, below which nothing is advised
 
 
@@ -232,9 +232,10 @@ def training(row: Row) -> Training:
 def entry(row: Row) -> dict[str, Any]:
     mine = similar.coordinates(training(row), row["M"], row["K"], row["samples"])
     gains = {recipe: row[f"gain_{recipe}"] for recipe in ADVISED}
+    inside = {"inside": INSIDE[row["family"]]} if row["family"] in INSIDE else {}
     return {
         "condition": int(row["condition"]), "family": row["family"], "network": row["network"], "dataset": row["dataset"],
-        "norms": row["norms"], **INSIDE.get(row["family"], {}), "optimizer": {"sgd": "sgd"}.get(row["optimizer"], "adam"),
+        "norms": row["norms"], **inside, "optimizer": {"sgd": "sgd"}.get(row["optimizer"], "adam"),
         "M": int(row["M"]), "K": int(row["K"]), "batch": int(row["batch"]), "steps": int(row["steps"]), "lr": row["lr"],
         "plain": round(row["plain"], 2),
         "coordinates": {name: round(value, 4) for name, value in mine.items()},

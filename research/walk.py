@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ from research.atlas import grid
 from tstar.curves import Curve
 from tstar.curves.resampling import clusters
 from tstar.evidence import atlas, cases
-from tstar.formula.training import family
+from tstar.formula.coefficients import training_aware
+from tstar.formula.law import limit
+from tstar.formula.training import Training, family
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "atlas" / "walk.csv"
 CANDIDATES = np.exp(np.linspace(math.log(0.05), math.log(5.0), 461))  # a hundredth apart
@@ -29,9 +32,10 @@ DRAWS = 2000
 
 def without_c(case: Curve) -> float:
     """sqrt(lr·M)·(steps/(K·B·(1 − μ)))^¼ of a condition."""
-    f = case.facts
-    budget = f["steps"] / (f["num_classes"] * f["batch_size"] * (1 - f["momentum"]))
-    return float(math.sqrt(f["lr"] * f["num_features"]) * budget**0.25)
+    f, budget = case.facts, training_aware().budget
+    assert budget is not None
+    told = Training("sgd", f["lr"], int(f["steps"]), f["momentum"], batch_size=int(f["batch_size"]))
+    return limit(replace(budget, sgd=1.0), f["num_features"], f["num_classes"], told)[0]
 
 
 def accuracies(found: Sequence[Curve]) -> np.ndarray:

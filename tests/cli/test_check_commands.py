@@ -7,20 +7,11 @@ import pytest
 
 from tstar.errors import TstarError
 
+SMALL = ["check", "--model", "mlp", "--features", "8", "--data", "digits", "--seeds", "1"]
+
 
 def test_check_prints_a_table_and_a_sentence(run):
-    words = [
-        "check",
-        "--model",
-        "mlp",
-        "--features",
-        "8",
-        "--data",
-        "digits",
-        "--temperatures",
-        "1,500",
-    ]
-    result = run(*words, "--seeds", "1", "--budget", "8")
+    result = run(*SMALL, "--temperatures", "1,500", "--budget", "8")
     assert re.search(
         r"^ *1 .*← .*peak", result.stdout, re.MULTILINE
     )  # far apart: hardly trained at 500
@@ -46,19 +37,7 @@ def test_errors_say_what_to_do(run, words, message):
 
 
 def test_check_is_told_what_the_advice_depends_on(run):
-    words = [
-        "check",
-        "--model",
-        "mlp",
-        "--features",
-        "8",
-        "--data",
-        "digits",
-        "--temperatures",
-        "1",
-    ]
-    result = run(
-        *words, "--seeds", "1", "--budget", "5", "--tuned", "--scenario", "finetune", "--json"
-    )
+    said = ["--tuned", "--scenario", "finetune", "--json"]
+    result = run(*SMALL, "--temperatures", "1", "--budget", "5", *said)
     told = json.loads(result.stdout)["advice"]["training"]
     assert (told["tuned"], told["scenario"]) == (True, "finetune")

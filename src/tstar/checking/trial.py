@@ -84,10 +84,10 @@ def check(
         progress: called with the trainings done, their total, and what is next.
         training: in place of ``config``, how you train, in keywords of :func:`tstar.recommend`: ``optimizer`` (a name, a
             pair such as ``("sgd", 0.1)``, or a torch optimizer to read), ``lr``, ``momentum``, ``weight_decay``,
-            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``, ``scheduler`` (a name). ``optimizer`` may also be your own, alone or in a
-            pair: a class such as ``Lion``, a function ``f(parameters, lr=…, …)`` or its name, ``"package.module:Lion"``. It is
-            given those of lr, weight_decay, momentum, nesterov and betas that it takes. Beside either, ``scenario`` and
-            ``tuned``, which the advice depends on.
+            ``batch_size``, ``steps``, ``epochs``, ``label_smoothing``, ``scheduler`` (a name). ``optimizer`` may also be
+            your own, alone or in a pair: a class such as ``Lion``, a function ``f(parameters, lr=…, …)`` or its name,
+            ``"package.module:Lion"``. It is given those of lr, weight_decay, momentum, nesterov and betas that it takes.
+            Beside either, ``scenario`` and ``tuned``, which the advice depends on.
     """
     started = time.perf_counter()
     _check_maker(make_model)

@@ -18,10 +18,8 @@ from tstar.numbers import number
 # Where SAM, Lookahead, Fabric and accelerate keep the optimizer that they wrap.
 _INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 _BY_STEP = ("LambdaLR", "OneCycleLR", "CyclicLR")  # made to be stepped after every batch
-FROM_INITIAL = (
-    "LambdaLR",
-    "CosineAnnealingWarmRestarts",
-)  # which forget a rate that is set after they are built
+# They forget a rate that is set after they are built.
+FROM_INITIAL = ("LambdaLR", "CosineAnnealingWarmRestarts")
 _LENGTHS = ("T_max", "total_steps", "total_iters", "step_size", "T_0")
 _LONGEST = 100_000  # steps of a schedule that are done one by one, in a second or so
 _DEAD, _EARLY, _FALLEN = 0.01, 0.1, 0.75  # see _by_epoch_after_all
