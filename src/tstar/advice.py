@@ -1,48 +1,191 @@
-"""From a model, its data and the way of training to a temperature with its reasons."""
+"""recommend: model, data and training in, a recipe out. Read → decide → describe.
+
+``facts.py`` makes one frozen record of what is known. ``decide`` is pure: facts and evidence in,
+recipe and reasons out; whether to leave a model as it is is decided there and nowhere else.
+``Recommendation`` prints the recipe, goes to JSON, and applies it. The surgery itself belongs in
+``surgery.py``, the numbers in ``formula.py``, ``law.py`` and ``evidence.py``.
+"""
 
 from __future__ import annotations
 
+import copy
+import json
+import math
 import os
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from tstar.data.door import Source, count_classes, open_data
-from tstar.data.streams import batch_count
-from tstar.errors import TstarError, shown, unknown
-from tstar.formula import similar
-from tstar.formula.cautions import (
-    Notice,
-    by_gravity,
-    network_size,
-    notices,
-    transformer_rate,
-)
-from tstar.formula.choice import uses_csg
-from tstar.formula.coefficients import Coefficients
-from tstar.formula.equation import computed, judged
-from tstar.formula.reading import unwrapped
-from tstar.formula.training import Keywords, Training, steps_in
-from tstar.numbers import whole
-from tstar.recommendation import Recommendation, at_rate
-from tstar.surgery.example_inputs import cheap_inputs
-from tstar.surgery.finding import Head, check_head, resolve_head, unwrap
-from tstar.surgery.head import Norm
-from tstar.surgery.network import attends, is_mostly_frozen, norms_of
-from tstar.surgery.preceding import defined_before, preceding_norm
-from tstar.surgery.probing import RESHAPES, SCALES, inputs_of, run_once, tensors_in
-from tstar.surgery.refusing import check_task, smoothing_of
-from tstar.surgery.speed import FAR, matched_backbone
+from tstar.errors import TstarError, unknown
+from tstar.evidence import ACTIONS, SIMPLE, Expectation, Facts, Measured, expect, weights
+from tstar.evidence import measured as all_measured
+from tstar.formula import Coefficients, Drawn, Explanation, csg_range, explain
+from tstar.training import Keywords, Training
 
 if TYPE_CHECKING:
+    from torch import nn
     from typing_extensions import Unpack
 
-_SIZE = 32  # of images that are read by name, as for csg
-_MEASURED = 10_000  # samples that are enough for csg; the value differs little from that of more
+    from tstar.output_layer import Head
+    from tstar.samples import Samples
+
+FASTER, DECAY = 3.0, 3.0  # times the rate and the decay, as measured
+HEAD_LR = {"scratch": 10.0, "finetune": 30.0}
+TRANSFORMER_LR = 0.03  # SGD above it made the paper's transformers fail
+SURE = 0.5  # standard errors that a gain must be above zero
+LEAST = 0.5  # of support: below it nothing like the training was measured
+NEAREST = 0.1  # the weight that one training must have for the same
+BESIDE = 0.3  # of the best support: an action that was measured less, in what is like yours, waits
+FEW_STEPS = 100
+WORDS = {
+    "leave": "no change",
+    "rate": "3 times the rate",
+    "decay": "3 times the weight decay",
+    "head_lr": "a higher rate for the output layer",
+    "bn": "a BatchNorm and T",
+    "bn1": "a BatchNorm",
+    "bn_rate": "a BatchNorm and T at 3 times the rate",
+    "bn_rate_decay": "a BatchNorm and T at 3 times the rate and decay",
+    "paper_cn": "a BatchNorm and the paper's T",
+    "paper_csgcn": "a BatchNorm and the paper's T",
+    "named": "a BatchNorm and the T that you asked for",
+}
 
 
+# -- decide ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to do, as numbers to use, and why.
+
+    ``action`` is one of ``evidence.ACTIONS``, ``"leave"``, or ``"named"`` for a T that the user
+    asked for. ``expectations`` has what is known of each possible action, the chosen one first.
+    """
+
+    action: str
+    temperature: float
+    norm: str | None
+    lr: float | None
+    weight_decay: float | None
+    head_lr: float | None
+    reasons: tuple[str, ...]
+    expectations: tuple[Expectation, ...] = ()
+    measured: bool = True
+
+
+def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
+    """The recipe for a training, from trainings like it.
+
+    An action counts if its mean gain is above zero by half its standard error, and its median is
+    not below zero. A BatchNorm and T must beat the simpler actions too, where both were measured.
+    """
+    rows = weights(facts, all_measured() if evidence is None else evidence)
+    near = bool(rows) and rows[0][0] > NEAREST
+    possible = [expect(rows, action) for action in _possible(facts)] if near else []
+    enough = max(LEAST, BESIDE * max((e.support for e in possible), default=0.0))
+    known = sorted((e for e in possible if e.support >= enough), key=_sure, reverse=True)
+    good = [e for e in known if e.mean > SURE * e.error and e.median >= 0]
+    simple = next((e for e in good if e.action in SIMPLE), None)
+    best = next((e for e in good if e.action not in SIMPLE), None)
+    if best is not None and simple is not None and not _beats(rows, best, simple):
+        best = None
+    chosen = best or simple
+    if chosen is not None:
+        others = tuple(e for e in known if e is not chosen)
+        return _recipe(facts, chosen.action, _why(chosen, simple), (chosen, *others))
+    measured = bool(known) or (near and math.fsum(weight for weight, _ in rows) > LEAST)
+    if known:
+        reason = "In the trainings most like yours no change gained beyond its error."
+    elif measured:
+        reason = "Nothing that was measured in trainings like yours is possible here."
+    elif facts.training.family == "other":
+        reason = f"{facts.training.optimizer} was not measured: it is neither SGD nor like Adam."
+    else:
+        reason = "Nothing like your training was measured."
+    return replace(_recipe(facts, "leave", reason, tuple(known)), measured=measured)
+
+
+def _possible(facts: Facts) -> Iterator[str]:
+    """The actions that this training allows."""
+    t = facts.training
+    rate = t.lr is None or FASTER * t.lr <= TRANSFORMER_LR
+    rate = not t.tuned and (rate or facts.kind != "transformer" or t.family != "sgd")
+    norm = facts.insertable and t.batch_size != 1
+    low, high = csg_range()
+    csg = facts.csg is not None and low <= facts.csg <= high
+    allowed = {
+        "rate": rate,
+        "decay": not t.tuned and bool(t.weight_decay),
+        "head_lr": facts.norms != "frozen",
+        "bn": norm,
+        "bn1": norm and not facts.normed,
+        "bn_rate": norm and rate,
+        "bn_rate_decay": norm and rate and bool(t.weight_decay),
+        "paper_cn": norm,
+        "paper_csgcn": norm and csg,
+    }
+    return (action for action in ACTIONS if allowed[action])
+
+
+def _sure(e: Expectation) -> float:
+    """What actions are ranked by: what is little known ranks lower."""
+    return e.mean - e.error
+
+
+def _beats(rows: Sequence[tuple[float, Measured]], best: Expectation, simple: Expectation) -> bool:
+    """Whether surgery gained more than a simpler action did, in the trainings that had both."""
+    pairs = [
+        (w, replace(row, gains={"more": row.gains[best.action] - row.gains[simple.action]}))
+        for w, row in rows
+        if best.action in row.gains and simple.action in row.gains
+    ]
+    more = expect(pairs, "more")
+    return more.mean > SURE * more.error if more.support >= LEAST else _sure(best) > _sure(simple)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _why(chosen: Expectation, simple: Expectation | None) -> str:
+    text = f"{_capital(WORDS[chosen.action])} gained {chosen.mean:+.1f} ± {chosen.error:.1f} points"
+    if chosen.action not in SIMPLE and simple is not None:
+        text += f", and more than {WORDS[simple.action]} alone"
+    return f"{text} on average in trainings like yours."
+
+
+def _recipe(facts: Facts, action: str, reason: str, known: tuple[Expectation, ...] = ()) -> Recipe:
+    """The numbers of an action."""
+    t = facts.training
+    lr = _times(t.lr, FASTER if action in ("rate", "bn_rate", "bn_rate_decay") else 1.0)
+    T = 1.0
+    if action.startswith("paper_"):
+        variant = action.removeprefix("paper_")
+        T = explain(facts.num_features, facts.num_classes, facts.csg, variant=variant).temperature
+    elif action in ("bn", "bn_rate", "bn_rate_decay"):
+        told = replace(t, lr=lr)
+        T = explain(facts.num_features, facts.num_classes, optimizer=told).temperature
+        if t.family == "sgd" and facts.pretrained:
+            T = max(T, 1.0)  # below 1 fine-tuned transformers lost 6 and 13 points
+    return Recipe(
+        action=action,
+        temperature=T,
+        norm="batch" if action.startswith(("bn", "paper")) and not facts.normed else None,
+        lr=lr,
+        weight_decay=_times(t.weight_decay, DECAY if action in ("decay", "bn_rate_decay") else 1.0),
+        head_lr=_times(lr, HEAD_LR[t.scenario or "scratch"]) if action == "head_lr" else None,
+        reasons=(reason,),
+        expectations=known,
+    )
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    """A rate such as 0.3, not 0.30000000000000004."""
+    return None if value is None else float(f"{factor * value:.12g}")
+
+
+# -- read ------------------------------------------------------------------------------------------
 def recommend(
     model: nn.Module,
     data: Any = None,
@@ -53,278 +196,321 @@ def recommend(
     coefficients: Coefficients | str | os.PathLike[str] | None = None,
     norm: str | None = "batch",
     loss: Any = None,
-    head: str | Head | None = None,
+    head: Any = None,
     example_input: Any = None,
+    domain: str | None = None,
+    train_accuracy: float | None = None,
     **training: Unpack[Keywords],
 ) -> Recommendation:
-    """The temperature to train this model at, with its reasons and what to be careful about.
+    """How to train this model: rate, decay, BatchNorm and temperature, or to leave it as it is.
 
-    It reads the model and, where the formula uses them, the data. It changes nothing: mode, gradients, buffers and
-    random generators are as before.
+    It changes nothing. What is not told is taken to be usual, and the advice says so.
 
     Args:
         model: the classifier; M and K are read from its output layer.
-        data: the training set, in any form that :func:`tstar.csg` takes, or a pair of samples and labels. Its
-            difficulty is measured only if the formula in use needs it; its length, of a ``DataLoader`` that in batches,
-            counts the steps of ``epochs``.
-        num_classes: K, where the model's output layer will be replaced later.
-        csg: the difficulty, where it is known already (a number or what :func:`tstar.csg` returns).
-        variant: the paper's ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``; chosen by evidence by default.
-        coefficients: a fit of your own in place of the paper's; with a budget it needs optimizer, lr and steps.
+        data: the training set, in any form that :func:`tstar.csg` takes. Its length counts the
+            steps of ``epochs``; its difficulty is measured only if the paper's formula is used.
+        num_classes: K, if the output layer will be replaced later.
+        csg: the difficulty of the data, if it is known already.
+        variant: a formula of the paper, to use its T.
+        coefficients: a fit of your own, to use its T.
         norm: ``"batch"``, or ``None`` if no norm may be inserted.
-        loss: the loss that you train with; refused unless a softmax follows the logits. Label smoothing is read from
-            it.
-        head: the output layer's path, where the model has several.
-        example_input: an input that the model accepts, where the output layer is not found without one; a batch of
-            training data also tells how fast SGD would train the backbone.
-        training: how you train, in the same keywords as :func:`tstar.temperature`: ``optimizer`` (a name, a pair
-            such as ``("sgd", 0.1)``, or a torch optimizer), ``lr``, ``momentum``, ``steps``, ``epochs``,
-            ``batch_size``, ``weight_decay``, ``scheduler``, ``label_smoothing``, ``scenario``, and
-            ``tuned`` where a search has set rate and decay for this model: they then stay, and the gain is over that.
+        loss: the loss that you train with; refused unless a softmax follows the logits.
+        head: the output layer's path, or several, if the model has several.
+        example_input: an input that the model accepts, if the output layer is not found without.
+        domain: ``"image"``, ``"text"``, ``"signal"`` or ``"table"``; read from the model.
+        train_accuracy: of the plain model at the end of training, from 0 to 1, if you know it;
+            below 0.99 it does not fit its training set, and regularization helps less.
+        training: how you train, in the keywords of :meth:`tstar.training.Training.of`.
+
+    Returns:
+        The advice. ``print`` it, ``advice.apply(model, optimizer)`` it.
+
+    Raises:
+        TstarError: the model has no one output layer with a softmax, or a number is not usable.
+
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    >>> advice = recommend(net, optimizer="sgd", lr=0.1, steps=800, batch_size=64, samples=2000)
+    >>> advice.action, advice.norm, advice.lr
+    ('bn', 'batch', 0.1)
     """
-    if not isinstance(head, str | Head | None):
-        raise TstarError(f"head must be the path of a layer, or its record, got {shown(head)}.")
-    if head == "all":
-        raise TstarError("recommend needs one output layer, got head='all'; name one of them.")
-    if norm is not None and not (isinstance(norm, str) and norm == "batch"):
+    from tstar.facts import read_facts
+    from tstar.samples import count_classes
+
+    if norm not in (None, "batch"):
         raise unknown("norm", norm, ("batch",))
-    example_input = inputs_of(example_input)
-    found, net = resolve_head(model, head, example_input), unwrap(model)
-    check_task(net, [found], loss)
-    check_head(net, found)
-    K = whole("num_classes", found.num_classes if num_classes is None else num_classes, least=2)
-    source = None if data is None else open_data(data, size=_SIZE)
-    if training.get("label_smoothing") is None:
-        training["label_smoothing"] = smoothing_of(loss)
-    told = _told(data, source, training, found)
-    norms = norms_of(net, found.layer, _held(training.get("optimizer"), found))
-    extra: list[Notice] = []
-    if norms == "frozen" and norms_of(net, found.layer) != "frozen":
-        extra.append(
-            Notice(
-                "note",
-                "probe",
-                "The optimizer holds the output layer alone, so this is taken for a linear probe. If another one trains the "
-                "rest, pass this one as a name and a rate, such as ('sgd', 0.1).",
-            )
-        )
-    if told.scenario == "finetune" and norms == "frozen":  # a linear probe, whatever it is called
-        told = replace(told, scenario=None)
-    elif told.scenario is None and norms != "frozen" and is_mostly_frozen(net):
-        told = replace(told, scenario="finetune")
-        extra.append(Notice("note", "frozen", "Most of the parameters are frozen, so this is taken for fine-tuning."))  # fmt: skip
-    if source is not None:
-        extra += _class_count(source, K)
-        if csg is None and uses_csg(told, variant, coefficients):
-            csg = _measure(source, K, extra)
-    ours = variant is None and coefficients is None
-    leave, evidence, factor = norm is None, None, 1.0
-    transformer = attends(net)
-    failing = tuple(transformer_rate(told)) if transformer else ()
-    extra += failing
-    if leave:
-        extra.append(
-            Notice(
-                "caution",
-                "no-norm",
-                "The formula presupposes a BatchNorm before the output layer, whose features have a known scale; without "
-                "it no T is known to help.",
-            )
-        )
-    elif ours and failing:
-        leave = True
-    elif ours and told.measured:
-        chosen = similar.choice(told)
-        recipe = similar.recipe_of(told)
-        factor = similar.rate_of(told)
-        kept = transformer and any(transformer_rate(at_rate(told, factor)))
-        if kept:
-            recipe, factor = "bn", 1.0
-            extra.append(Notice("note", "rate-kept", "A higher rate would be one at which transformers failed with SGD, so yours is kept."))  # fmt: skip
-        samples = training.get("samples")
-        if samples is not None:
-            samples = whole("samples", samples, least=1)
-        elif source is not None:
-            samples = source.samples
-        evidence = similar.nearest(told, found.num_features, K, samples, norms, recipe)
-        nothing = chosen["recipe"] == similar.LEAVE
-        leave = nothing or not evidence.supports
-        if not kept and (not leave or (nothing and not evidence.far)):
-            extra.append(_choice(told, chosen))
-    factor = 1.0 if leave else factor
-    result = computed(found.num_features, K, csg, at_rate(told, factor), variant, coefficients)
-    if ours:
-        result = judged(result, evidence)
-    leave = leave or result.leave
-    result = replace(result, leave=leave, temperature=1.0 if leave else result.temperature)
-    result = replace(result, notices=notices(result, K))
-    follows = None
-    if norm and defined_before(net, found.layer):
-        follows = preceding_norm(net, found, example_input)
-    extra += _network(found, None if follows is None else follows[0])
-    if not leave:
-        extra += _own_scale(found)
-    if num_classes is None:
-        extra += _reshaped(net, found, example_input)
-    if not leave and example_input is not None and told.family == "sgd" and norms != "frozen":
-        inserted: Norm | None = None if follows else "batch"
-        extra += _speed(net, found, factor / result.temperature, example_input, inserted)
-    if evidence is not None and not leave and norms != "frozen":
-        extra += network_size(told, sum(parameter.numel() for parameter in net.parameters()))
-    optimizer = training.get("optimizer")
-    return Recommendation(
-        temperature=result.temperature,
-        head=found,
-        num_features=found.num_features,
-        num_classes=K,
-        csg=None if csg is None else float(csg),
-        explanation=result,
-        notices=by_gravity(*extra, *(n for n in result.notices if n.code != "higher-rate")),
-        norm=None if follows or leave else norm,
-        lr_factor=factor,
-        leave=leave,
-        evidence=evidence,
-        optimizer=optimizer if hasattr(optimizer, "param_groups") else None,
-    )
+    known: dict[str, Any] = {"csg": csg, "domain": domain, "train_accuracy": train_accuracy}
+    known |= {"head": head, "example_input": example_input, "loss": loss}
+    facts, heads, source = read_facts(model, data, training, num_classes=num_classes, **known)
+    facts = replace(facts, insertable=norm is not None)
+    count, notes = None if source is None else count_classes(source), []
+    if count not in (None, facts.num_classes):
+        notes.append(f"The data have {count} classes, the output layer {facts.num_classes}.")
+    facts, recipe, why = _choose(facts, source, variant, coefficients, notes)
+    known = {"heads": heads, "notes": tuple(notes), "explanation": why}
+    return Recommendation(**vars(recipe), facts=facts, **known)
 
 
-def _choice(training: Training, chosen: Mapping[str, Any]) -> Notice:
-    """Why this recipe: what all measured trainings with this kind of optimizer say."""
-    family = {"sgd": "SGD", "adam": "Adam and AdamW"}[str(training.family)]
-    count = chosen["trainings"]
-    if chosen["recipe"] == similar.LEAVE:
-        return Notice("note", "leave", f"With {family} a BatchNorm and T did not gain beyond noise ({count} trainings).")  # fmt: skip
-    kind = "fine-tunings" if training.scenario == "finetune" else "trainings"
-    kind += " at a tuned rate" if training.tuned else ""
-    text = (
-        f"Over all {count} {kind} with {family} it gained {chosen['gain']:+.1f} points on average, no training counted "
-        f"with more than {similar.MOST:g} (95 % interval {chosen['low']:+.1f} to {chosen['high']:+.1f})."
-    )
-    if chosen["recipe"] in similar.RATES:
-        text += " If your rate and weight decay are tuned for this model, pass tuned=True: both then stay."
-    return Notice("note", "gain", text)
+def _choose(
+    facts: Facts, source: Samples | None, variant: Any, coefficients: Any, notes: list[str]
+) -> tuple[Facts, Recipe, Explanation | None]:
+    """The recipe; the difficulty of the data is measured only if a formula uses it."""
+    if variant is None and coefficients is None:
+        recipe = decide(facts)
+        if all(e.action != "paper_cn" for e in recipe.expectations):  # csgcn needs csg
+            return facts, recipe, None
+        facts = _with_csg(facts, source, notes)
+        return facts, decide(facts), None
+    if variant not in ("base", "cn"):
+        facts = _with_csg(facts, source, notes)
+    M, K = facts.num_features, facts.num_classes
+    names = {"variant": variant, "coefficients": coefficients}
+    why = explain(M, K, facts.csg, optimizer=facts.training, **names)
+    kept = _recipe(facts, "leave", why.reason)
+    norm = "batch" if facts.insertable and not facts.normed else None
+    return facts, replace(kept, action="named", temperature=why.temperature, norm=norm), why
 
 
-def _speed(
-    model: nn.Module, head: Head, per_rate: float, batch: Any, norm: Norm | None
-) -> Iterator[Notice]:
-    """How fast SGD would train the backbone next to the plain model, measured where there is a batch to do it on.
-
-    ``per_rate`` is the factor on the learning rate over T.
-    """
-    try:
-        speed = per_rate / matched_backbone(model, head, batch, norm)
-    except TstarError:  # too few samples, or a head that passes no gradient
-        return
-    if not 1 / FAR <= speed <= FAR:
-        yield Notice(
-            "caution",
-            "backbone-speed",
-            f"With this recipe the backbone learns {speed:.2g} times as fast as in your plain model. temper(..., "
-            'backbone="matched", example_input=batch) keeps its speed, which gained less in the atlas.',
-        )
-
-
-def _told(data: Any, source: Source | None, training: Keywords, head: Head) -> Training:
-    """How one trains, the length and the batch size of the data counted in where they are needed and known.
-
-    An epoch has as many steps as a DataLoader has batches: its sampler may draw more or fewer samples than there are.
-    """
-    known: dict[str, Any] = dict(training)
-    held = (data, getattr(data, "batch_sampler", None))  # of a DataLoader, whose size may be None
-    sizes = [getattr(one, "batch_size", None) for one in held]
-    size = next((one for one in sizes if one is not None), None)
-    if size is not None and known.get("batch_size") is None:
-        known["batch_size"] = size
-    counted = known.get("epochs") is not None and known.get("steps") is None
-    if counted and source is not None and known.get("samples") is None:
-        batches = batch_count(data)
-        # Another batch size than the loader's is that of several loaders together, or of several batches per step.
-        if batches is not None and size in (None, known.get("batch_size")):
-            known["steps"] = steps_in(known["epochs"], batches)
-        else:
-            known["samples"] = source.samples
-    return Training.of(**known, layer=head.layer)
-
-
-def _held(optimizer: Any, head: Head) -> Container[int] | None:
-    """The ids of what an optimizer object trains; ``None`` where the output layer is not among it, as with copies of it."""
-    groups = getattr(unwrapped(optimizer), "param_groups", ())
-    held = {id(p) for group in groups for p in group["params"]}
-    return held if any(id(p) in held for p in head.layer.parameters()) else None
-
-
-def _network(head: Head, follows: str | None) -> Iterator[Notice]:
-    """What is known to go wrong with this kind of network, or will matter later."""
-    if follows:
-        yield Notice(
-            "note",
-            "already-normed",
-            f"The output layer already follows a BatchNorm ({follows!r}), so no second one is inserted.",
-        )
-    if getattr(head.layer, "bias", None) is None and not follows:
-        yield Notice(
-            "note",
-            "no-bias",
-            "The output layer has no bias, which the norm's shift needs at the end: fold(model, allow_bias=True) will "
-            "add one.",
-        )
-
-
-def _own_scale(head: Head) -> Iterator[Notice]:
-    """Logits that the model multiplies or divides already; a sum that is divided is a mean."""
-    if SCALES & {*head.passed} and "sum" not in head.passed:
-        yield Notice(
-            "warning",
-            "own-scale",
-            f"The model itself multiplies or divides the output of {head.path!r}. If that is a scale or a temperature, T comes "
-            "on top of it: remove one of the two.",
-        )
-
-
-def _reshaped(model: nn.Module, head: Head, example_input: Any) -> Iterator[Notice]:
-    """An output without an axis of K classes, seen in a run where the model reshapes what its output layer gives."""
-    if not RESHAPES & {*head.passed}:
-        return
-    K, outputs = head.num_classes, list[Any]()
-    examples = cheap_inputs(model) if example_input is None else iter([example_input])
-    run_once(
-        model,
-        examples,
-        lambda: [model.register_forward_hook(lambda *run: outputs.append(run[-1]))],
-    )
-    shapes = [tuple(tensor.shape[1:]) for output in outputs for tensor in tensors_in(output)]
-    if shapes and not any(K in shape for shape in shapes):
-        yield Notice(
-            "warning",
-            "reshaped",
-            f"The model reshapes the {K} outputs of {head.path!r} to {shapes[0]}, so that K may not be {K}. Pass num_classes=…, "
-            "the number of classes in one softmax.",
-        )
-
-
-def _measure(data: Source, num_classes: int, extra: list[Notice]) -> float | None:
-    """csg of the data; a notice in place of a number where it cannot be computed."""
+def _with_csg(facts: Facts, source: Samples | None, notes: list[str]) -> Facts:
+    """The facts with the difficulty of the data, if it can be measured."""
     from tstar.difficulty import csg
 
+    if source is None or facts.csg is not None:
+        return facts
     try:
-        return float(csg(data, limit=max(_MEASURED, 50 * num_classes)))
+        return replace(facts, csg=float(csg(source)))
     except TstarError as error:
-        message = f"The difficulty of the data could not be measured: {error}"
-        extra.append(Notice("caution", "csg-failed", message))
-        return None
+        notes.append(f"The difficulty of the data could not be measured: {error}")
+        return facts
 
 
-def _class_count(data: Source, num_classes: int) -> Iterator[Notice]:
-    """Whether the data have other classes than the model, where that is known without reading samples."""
-    count = count_classes(data)
-    if count and count != num_classes:
-        yield Notice(
-            "warning",
-            "class-count",
-            f"The data have {count} classes and the output layer {num_classes}; T* uses {num_classes}. "
-            "Build the model with the number of classes of the data.",
-        )
+# -- describe --------------------------------------------------------------------------------------
 
 
-__all__ = ["Recommendation", "recommend"]
+_NAMES = ("action", "leave", "measured", "temperature", "norm", "lr", "weight_decay", "head_lr")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Recommendation(Recipe, Drawn):
+    """A recipe for one model: what to do, what to expect, and what to be careful about.
+
+    ``print(advice)`` says it in four lines; ``advice.details()`` says the rest. ``lr``,
+    ``weight_decay``, ``head_lr``, ``temperature`` and ``norm`` are there to use.
+
+    Args:
+        facts: what it is about, the usual filled in for what was not told.
+        heads: the output layers.
+        notes: what else to know, in sentences.
+        explanation: T with its terms, if you asked for a variant or coefficients of your own.
+    """
+
+    facts: Facts
+    heads: tuple[Head, ...]
+    notes: tuple[str, ...] = ()
+    explanation: Explanation | None = None
+
+    @property
+    def leave(self) -> bool:
+        """Whether the advice is to change nothing."""
+        return self.action == "leave"
+
+    @property
+    def surgery(self) -> bool:
+        """Whether the model itself changes; if not, rate and decay may."""
+        return self.norm is not None or self.temperature != 1
+
+    @property
+    def head(self) -> Head | list[str]:
+        """The output layer, or the paths of several."""
+        return self.heads[0] if len(self.heads) == 1 else [head.path for head in self.heads]
+
+    @property
+    def training(self) -> Training:
+        """How you train, as told or assumed; the rate to use is ``lr``."""
+        return self.facts.training
+
+    @property
+    def expectation(self) -> Expectation | None:
+        """What the chosen action gained in similar trainings; ``None`` if that is not known."""
+        if self.action in ("leave", "named") or not self.expectations:
+            return None
+        return self.expectations[0]
+
+    def __float__(self) -> float:
+        return self.temperature
+
+    def __repr__(self) -> str:
+        numbers = f"T={self.temperature:.4g}, norm={self.norm!r}, lr={self.lr}"
+        return f"Recommendation({self.action!r}, {numbers}, weight_decay={self.weight_decay})"
+
+    def __str__(self) -> str:
+        """Four lines: what to do, what to expect, the main risk, how to check."""
+        lines = {
+            "Do this": self._do(),
+            "Expect": self._expect(),
+            "Main risk": next(self._risks()),
+            "Check": self._check(),
+        }
+        return "\n".join(f"{name}: {said}" for name, said in lines.items())
+
+    def details(self) -> str:
+        """Everything else: reasons, what was assumed, what each action gained, the formula."""
+        _, *risks = self._risks()
+        lines = [*self.reasons, *self.notes, *map(_capital, risks)]
+        facts = {**vars(self.facts), **self.training.to_dict()}
+        facts |= {"training": None, "assumed": ", ".join(self.facts.assumed) or None}
+        lines += [f"{name}: {value}" for name, value in facts.items() if value is not None]
+        for e in self.expectations:
+            lines.append(f"{_capital(WORDS[e.action])}: {_points(e)}, from {e.source}.")
+        lines = [fill(line, 100, subsequent_indent="    ") for line in lines]
+        return "\n".join([*lines, *([str(self.explanation)] if self.explanation else [])])
+
+    def _do(self) -> str:
+        what = []
+        if self.norm:
+            paths = ", ".join(repr(head.path) for head in self.heads)
+            what.append(f"insert a BatchNorm before {paths}")
+        if self.temperature != 1:
+            what.append(f"divide the logits by T = {self.temperature:.4g}")
+        what = what or ["leave the model as it is"]
+        t, told = self.training, not any(word.startswith("lr=") for word in self.facts.assumed)
+        numbers = ("lr", self.lr, t.lr), ("weight decay", self.weight_decay, t.weight_decay)
+        for name, value, before in numbers:
+            if value is not None and value != before:
+                what.append(f"set {name} to {value:g} (in place of {before:g})")
+            elif value is not None and (name == "lr" or not told):  # a decay that stays goes unsaid
+                what.append(f"{'keep' if told else 'take'} {name} {value:g}")
+        if self.head_lr is not None:
+            what.append(f"train the output layer at lr {self.head_lr:g}")
+        code = "." if self.leave else ": model = advice.apply(model, optimizer)"
+        return ", ".join(what) + code
+
+    def _expect(self) -> str:
+        if self.expectation is not None:
+            plain = f"over your plain model at lr {self.training.lr:g}"
+            return f"{_points(self.expectation)} {plain}, from {self.expectation.source}."
+        if self.action == "named":
+            return "not known for a T that you name."
+        if not self.measured:
+            return f"not known. {self.reasons[0]}"
+        text = f"the accuracy that you have. {self.reasons[0]}"
+        if self.expectations:
+            best = self.expectations[0]
+            text += f" The best, {WORDS[best.action]}, gave {_points(best)} in {best.source}."
+        return text
+
+    def _risks(self) -> Iterator[str]:
+        """What to be careful about, the gravest first; there is always one."""
+        t, norm, chance = self.training, self.norm is not None, self.facts.fit_chance
+        if not self.measured:
+            yield "a gain that is missed: only a pilot on your own model can tell."
+        if norm and t.batch_size is not None and t.batch_size < 8:
+            yield f"batches of {t.batch_size} samples give the BatchNorm noisy statistics."
+        if norm and t.steps is not None and t.steps < FEW_STEPS:
+            yield f"{t.steps} steps are few: hardly anything so short was measured."
+        if self.facts.kind == "transformer" and t.family == "sgd" and (t.lr or 0) > TRANSFORMER_LR:
+            yield (
+                f"a transformer at SGD lr {t.lr:g}: in the paper ViT-B/16 fell to 5 % at lr 0.1 "
+                "and T* of csgcn, and reached 54 % at 0.01."
+            )
+        if self.temperature != 1 and t.label_smoothing:
+            yield "label smoothing and T together lost part of the gain in the paper's table."
+        if self.facts.assumed:
+            yield f"this assumes {', '.join(self.facts.assumed)}; tell recommend if yours differs."
+        if norm and chance is not None and chance < 0.8:
+            yield (
+                f"if the plain model does not fit its training set ({1 - chance:.0%} likely), this "
+                "can cost a point; pass train_accuracy=… if you know it."
+            )
+        elif norm:
+            yield "batches that are not shuffled: the BatchNorm needs several classes in each."
+        elif not self.leave:
+            yield "a higher rate or decay can fail; a seed alone moves accuracy by a point or two."
+        if self.leave:
+            yield "none: nothing changes."
+
+    def _check(self) -> str:
+        t = self.training
+        told = {"optimizer": t.optimizer, "lr": t.lr, "batch_size": t.batch_size, "steps": t.steps}
+        words = ", ".join(f"{n}={v!r}" for n, v in told.items() if v is not None)
+        call = f"tstar.lab.check(make_model, data, {words}, budget=10)"
+        made = "make_model is a function that builds your model"
+        return f"{call} compares it with your plain model in 10 minutes; {made}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The advice as plain JSON types."""
+        expected, why = self.expectation, self.explanation
+        return {
+            "format": 1,
+            "text": str(self).splitlines(),
+            **{name: getattr(self, name) for name in _NAMES},
+            **{name: getattr(self.facts, name) for name in ("num_features", "num_classes", "csg")},
+            "head": [head.path for head in self.heads],
+            "training": self.training.to_dict(),
+            **{name: list(getattr(self, name)) for name in ("reasons", "notes")},
+            "assumed": list(self.facts.assumed),
+            "expectation": None if expected is None else expected.to_dict(),
+            "alternatives": [e.to_dict() for e in self.expectations if e is not expected],
+            "explanation": None if why is None else why.to_dict(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the advice as JSON."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def card(self, difference: float | None = None) -> str:
+        """A paragraph for a model card; ``difference``: the logits' largest one after folding."""
+        parts = [f"Trained with {self.training.optimizer} as tstar advised: {WORDS[self.action]}."]
+        if self.surgery:
+            norm = "a BatchNorm before the output layer and " if self.norm else ""
+            parts.append(f"In training {norm}logits divided by T = {self.temperature:.4g}.")
+            exact = "" if difference is None else f"; logits changed by at most {difference:.1g}"
+            parts.append(f"Both were folded into the output layer{exact}.")
+        parts.append(f"Learning rate {self.lr:g}, weight decay {self.weight_decay:g}.")
+        if self.expectation is not None:
+            parts.append(f"Expected over the plain model: {self._expect()}")
+        return " ".join(parts)
+
+    # -- apply -------------------------------------------------------------------------------------
+
+    def apply(
+        self, model: nn.Module, optimizer: Any = None, scheduler: Any = None, **options: Any
+    ) -> nn.Module:
+        """The model as advised, changed in place, and the optimizer at the advised rate and decay.
+
+        Args:
+            model: the model that the advice is for.
+            optimizer: a torch optimizer that holds its parameters. The new norm joins the group of
+                the output layer, and every group keeps its ratio to that one.
+            scheduler: of that optimizer, so that it starts from the new rate.
+            options: of :func:`tstar.temper`.
+        """
+        from tstar.groups import set_rates
+        from tstar.surgery import temper
+
+        if optimizer is not None:
+            set_rates(self, model, optimizer, scheduler)
+        told = {"head": self.head, "inplace": True, **options}
+        return temper(model, self, optimizer=optimizer, **told)
+
+    def hf_args(self, args: Any) -> Any:
+        """A copy of transformers' ``TrainingArguments`` with the advised rate and decay."""
+        made = copy.copy(args)
+        made.learning_rate, made.weight_decay = self.lr, self.weight_decay
+        return made
+
+    def enqueue(self, study: Any) -> dict[str, tuple[float, float]]:
+        """Put the recipe first into an Optuna study; gives a range around each number.
+
+        Suggest them by these names: ``trial.suggest_float("lr", *ranges["lr"], log=True)``.
+        """
+        names = ("lr", "weight_decay", *(["temperature"] if self.surgery else []))
+        told = {name: getattr(self, name) for name in names if getattr(self, name)}
+        study.enqueue_trial(dict(told))
+        return {name: (value / 10, value * 10) for name, value in told.items()}
+
+
+def _points(e: Expectation) -> str:
+    return f"{e.median:+.1f} points of accuracy (80 % range {e.low:+.1f} to {e.high:+.1f})"

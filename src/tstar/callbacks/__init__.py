@@ -1,1 +1,0 @@
-"""A temperature schedule in a trainer that owns the loop: Lightning's, or transformers'."""

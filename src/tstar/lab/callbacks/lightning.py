@@ -1,0 +1,79 @@
+"""An advice, a temperature schedule, and a monitor, in a Lightning trainer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from tstar.errors import require, unknown
+from tstar.monitor import Watch, watch
+from tstar.output_layer import tempered_heads
+from tstar.schedule import Schedule
+from tstar.surgery import fold
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+else:
+    Callback = require("lightning.pytorch", "all").Callback
+
+
+class AdviceCallback(Callback):
+    """Applies an advice to a module with one optimizer, at the rate that the advice was told.
+
+    Trainer(callbacks=[AdviceCallback(advice)])
+    """
+
+    def __init__(self, advice: Any, fold: bool = True) -> None:
+        self.advice, self.fold = advice, fold
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        (optimizer,) = trainer.optimizers
+        schedulers = [config.scheduler for config in trainer.lr_scheduler_configs]
+        self.advice.apply(pl_module, optimizer, *schedulers)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        if self.fold and tempered_heads(pl_module):
+            fold(pl_module.eval(), inplace=True)
+
+
+class TemperatureCallback(Callback):
+    """Sets the tempered heads to the schedule's T before each epoch or step, and logs it.
+
+    Trainer(callbacks=[TemperatureCallback(tstar.Schedule.warmup(T, steps=20))])
+    """
+
+    def __init__(self, schedule: Schedule, every: Literal["epoch", "step"] = "epoch") -> None:
+        if every not in ("epoch", "step"):
+            raise unknown("interval", every, ("epoch", "step"))
+        self.schedule, self.every = schedule, every
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self.schedule.drive(pl_module)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        if self.every == "epoch":
+            self._set(trainer.current_epoch, pl_module)
+
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self.every == "step":
+            self._set(trainer.global_step, pl_module)
+
+    def _set(self, step: int, pl_module: Any) -> None:
+        self.schedule.go_to(step)
+        if self.schedule.drives:  # not a model that was left as it is
+            pl_module.log("temperature", self.schedule.temperature)
+
+
+class WatchCallback(Callback):
+    """Looks at the tempered heads after each epoch (:func:`tstar.watch`): warns, and logs."""
+
+    _look: Watch
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self._look = watch(pl_module)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        for sight in self._look():
+            pl_module.log(f"moved/{sight.head}", sight.moved)
+            pl_module.log(f"temperature/{sight.head}", sight.temperature)

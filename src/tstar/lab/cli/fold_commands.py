@@ -1,0 +1,134 @@
+"""``tstar fold``: from a saved tempered state dict to the plain architecture's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tstar.errors import TstarError, require
+from tstar.lab.cli.app import USE, app
+from tstar.lab.cli.options import AsJson, MaybeOutput, about, given
+from tstar.lab.cli.terminal import tell_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@app.command(rich_help_panel=USE)
+def fold(
+    checkpoint: Annotated[
+        Path, given("State dict of a tempered model: .pt, .pth, .bin, .safetensors.")
+    ],
+    output: MaybeOutput = None,
+    key: Annotated[str | None, about("The entry that holds the state dict, if several do.")] = None,
+    allow_bias: Annotated[
+        bool, about("Add a bias to a head that has none.", "--allow-bias")
+    ] = False,
+    eps: Annotated[float, about("ε of the inserted norm, if you changed it.")] = 1e-5,
+    force: Annotated[bool, about("Overwrite the output if it exists.", "--force")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fold a saved tempered model into the plain architecture's weights.
+
+    By default it is written beside the checkpoint, as NAME.folded.SUFFIX.
+
+    Example: tstar fold checkpoint.pt -o plain.pt
+    """
+    from tstar.surgery import fold_state_dict, tempered_prefixes
+
+    target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
+    if target.exists() and not force:
+        raise TstarError(f"{target} exists already; pass --force to overwrite it.")
+    saved, metadata = _load(checkpoint)
+    state = find_state_dict(saved, key)
+    plain = fold_state_dict(state, eps=eps, allow_bias=allow_bias)
+    _save(plain, target, metadata)
+    prefixes = tempered_prefixes(state)
+    temperatures = {p.rstrip("."): float(state[f"{p}temperature"]) for p in prefixes}
+    added = [f"{p}bias" for p in prefixes if f"{p}bias" in plain and f"{p}layer.bias" not in state]
+    if as_json:
+        told = {"output": str(target), "temperatures": temperatures}
+        tell_json({**told, "keys": len(plain), "added": added})
+        return
+    for head, value in temperatures.items():
+        typer.echo(f"folded {head or 'the output layer'} (T = {value:.4g})")
+    for name in added:
+        typer.echo(
+            f"added {name}, which the original architecture does not have (from_pretrained drops "
+            "it: load with tstar.load_folded)"
+        )
+    typer.echo(f"wrote {target} ({len(plain)} tensors)")
+
+
+def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
+    """The tempered state dict in what a trainer saved: itself, or the entry that is one."""
+    from tstar.surgery import tempered_prefixes
+
+    if not isinstance(saved, Mapping):
+        raise TstarError(
+            "A checkpoint must be a state dict, or a dict that holds one, got "
+            f"{type(saved).__name__}."
+        )
+    if key is not None:
+        if not isinstance(saved.get(key), Mapping):
+            raise TstarError(
+                f"--key must name a state dict in the checkpoint, got {key!r}; it has "
+                f"{list(saved)}."
+            )
+        return saved[key]  # type: ignore[no-any-return]
+    if tempered_prefixes(saved):
+        return saved
+    inside = [k for k, v in saved.items() if isinstance(v, Mapping) and tempered_prefixes(v)]
+    if len(inside) > 1:
+        raise TstarError(
+            f"Found {len(inside)} tempered state dicts ({inside}); pass --key to choose one."
+        )
+    return saved[inside[0]] if inside else saved
+
+
+def _load(path: Path) -> tuple[Any, dict[str, str]]:
+    """What a file holds, and its metadata. Nothing is unpickled."""
+    import torch
+
+    if not path.is_file():
+        raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
+    if path.suffix == ".safetensors":
+        safetensors = require("safetensors", "text")
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                names = [*file.keys()]
+                return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+        except Exception as error:  # the parser's own, of whatever kind
+            raise TstarError(f"{path} is not a readable safetensors file: {error}.") from error
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True), {}
+    except Exception as error:  # the parser's own: a damaged archive raises a dozen kinds
+        raise TstarError(
+            f"{path} is damaged, or holds other objects than weights; only tensors and plain types "
+            "are read, and nothing is unpickled. Save the weights alone, with "
+            "torch.save(model.state_dict(), …)."
+        ) from error
+
+
+def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+    """Write beside the target, then put it in place: the tensors may be mapped from it."""
+    import torch
+
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if path.suffix == ".safetensors":
+            require("safetensors", "text")
+            from safetensors.torch import save_file
+
+            # Each with memory of its own, as the format wants it.
+            own = {name: value.detach().clone().contiguous() for name, value in state.items()}
+            save_file(own, part, metadata={"format": "pt"} | metadata)
+        else:
+            torch.save(state, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

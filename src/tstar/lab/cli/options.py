@@ -1,0 +1,45 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def about(text: str, *names: str, **more: Any) -> Any:
+    """An option and what it is; its name follows from the parameter, unless it is given."""
+    return typer.Option(*names, help=text, **more)
+
+
+def given(text: str) -> Any:
+    """An argument, which has no name."""
+    return typer.Argument(help=text)
+
+
+DATA = "Name of a data set, image folder, .npz file or CSV file of text."
+Data = Annotated[str, about(DATA)]
+DataName = Annotated[str, given(DATA)]
+DataRoot = Annotated[Path | None, about("Folder of data sets; $TSTAR_DATA or ~/.cache/tstar.")]
+Size = Annotated[int | None, about("Resize images to SIZE×SIZE pixels.")]
+Model = Annotated[str, about("resnet10, torchvision/…, timm/…, transformers/…, ./file.py:f")]
+Features = Annotated[int | None, about("M, the features of a network of adjustable width.")]
+Head = Annotated[str | None, about("Path of the output layer, if it is not found by itself.")]
+Optimizer = Annotated[str, about("sgd, adam, adamw, or your own (./file.py:name).")]
+Lr = Annotated[float, about("Highest learning rate.")]
+BatchSize = Annotated[int, about("Samples per step.")]
+Epochs = Annotated[int, about("Epochs of a whole training.", min=1)]
+Scenario = Annotated[str | None, about("How you train: scratch or finetune.")]
+Tuned = Annotated[bool, about("Rate and decay were tuned for this model: they stay.", "--tuned")]
+Device = Annotated[str, about("Device: auto, cpu, cuda, …; an error if there is none.")]
+Seed = Annotated[int, about("Seed of what is drawn.")]
+Store = Annotated[Path, given("The SQLite file of results.")]
+Runs = Annotated[Path, given("A store of runs: .db, .parquet or .csv.")]
+Metric = Annotated[str, about("Which accuracy: val, or test as in the paper.")]
+Average = Annotated[str | None, about("Over seeds: mean, or median as in the paper's results.")]
+Where = Annotated[str | None, about("Only such runs: 'model == \"vgg9\" and lr == 0.1'.")]
+OfStudy = Annotated[str | None, about("Only runs that this study asks for.", "--study")]
+Output = Annotated[Path, about("The file or folder to write.", "--output", "-o")]
+MaybeOutput = Annotated[Path | None, about("The file to write.", "--output", "-o")]
+AsJson = Annotated[bool, about("Print JSON.", "--json")]

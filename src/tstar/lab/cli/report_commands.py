@@ -1,0 +1,202 @@
+"""``tstar fit``, ``paper``, ``report`` and ``figure``: what a store of runs says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tstar.errors import TstarError
+from tstar.lab.cli import options
+from tstar.lab.cli.app import RESEARCH, app
+from tstar.lab.cli.options import AsJson, Average, Metric, OfStudy, Where, about, given
+from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Variant = Annotated[str | None, about("Judge the paper's base, csg, cn or csgcn, not the law.")]
+CoefficientFile = Annotated[Path | None, about("Judge your own coefficients, a JSON file.")]
+
+
+@app.command(rich_help_panel=RESEARCH)
+def fit(
+    runs: options.Runs,
+    variant: Annotated[str, about("Formula to fit: base, csg, cn or csgcn.")] = "csgcn",
+    metric: Metric = "val",
+    average: Annotated[str, about("Average over the seeds: mean or median.")] = "mean",
+    interpolation: Annotated[
+        str, about("Accuracy is linear in lnT, or in T as in the paper.")
+    ] = "lnT",
+    output: options.MaybeOutput = None,
+    per_environment: Annotated[
+        bool, about("One fit per model and data set.", "--per-environment")
+    ] = False,
+    cross_validate: Annotated[
+        bool, about("Leave out one data set at a time.", "--cross-validate")
+    ] = False,
+    bootstrap: Annotated[int, about("Refits for each interval; 0 for none.")] = 40,
+    restarts: Annotated[int, about("Runs of the optimizer, for more than two coefficients.")] = 3,
+    seed: options.Seed = 0,
+    skip: Annotated[bool, about("Leave out conditions that cannot be used.", "--skip")] = False,
+    where: Where = None,
+    study: OfStudy = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the temperature formula's coefficients to your runs.
+
+    Example: tstar fit runs.db --variant csgcn -o coefficients.json
+    """
+    from tstar.lab import fitting
+    from tstar.lab.fitting.record import plain_rows
+    from tstar.lab.report.paper_tables import fitted
+
+    how: dict[str, Any] = {"metric": metric, "average": average, "interpolation": interpolation}
+    how |= {"restarts": restarts, "seed": seed, "skip": skip}
+    if sum((per_environment, cross_validate, output is not None)) > 1:
+        raise TstarError("Choose one of --per-environment, --cross-validate and -o at a time.")
+    source = _source(runs, where, study)
+    if per_environment or cross_validate:
+        name = "environments" if per_environment else "corrections"
+        make = fitting.per_environment if per_environment else fitting.correction_table
+        with ERRORS.status("fitting…"):
+            frame = make(source, **how)
+        if as_json:
+            tell_json({"rows": plain_rows(frame), "notes": frame.attrs["notes"]})
+            return
+        typer.echo(fitted(name, frame, how).text())
+        return
+    with ERRORS.status("fitting…"):
+        result = fitting.fit(source, variant, bootstrap=bootstrap, **how)
+    if output is not None:
+        result.save(output)
+    if as_json:
+        tell_json(result.to_dict())
+    else:
+        tell(f"{result}\nsaved: {output}" if output else result)
+
+
+@app.command(rich_help_panel=RESEARCH)
+def paper(
+    table: Annotated[str | None, given("Name of a table; without it, all are listed.")] = None,
+    runs: Annotated[Path | None, about("Your store, for the same table from your runs.")] = None,
+    metric: Metric = "test",
+    average: Average = None,
+    where: Where = None,
+    study: OfStudy = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a table of the paper, and the same from your own runs.
+
+    Example: tstar paper datasets --runs runs.db
+    """
+    import tstar.lab.paper as data
+    from tstar.lab.fitting.record import plain_rows
+    from tstar.lab.report.paper_tables import own_tables, printed_tables
+
+    if table is None:
+        tell("\n".join(f"{name:16} {caption}" for name, caption in data.tables().items()))
+        return
+    shown, own = printed_tables(table), []
+    if runs is not None:
+        source = _source(runs, where, study)
+        own = own_tables(table, source, metric, average=average)  # type: ignore[arg-type]
+    if as_json:
+        yours = [{"table": one.title, **row} for one in own for row in plain_rows(one.frame)]
+        tell_json({"paper": plain_rows(data.table(table))} | ({"yours": yours} if own else {}))
+        return
+    parts = [one.text() for one in shown]
+    if own:
+        parts += ["The same from your runs", *(one.text() for one in own)]
+    typer.echo("\n\n".join(parts))
+    if table == "transformers":
+        for text in data.table("footnotes")["text"]:
+            tell(f"csgcn: {text}")
+
+
+def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | Path:
+    """The store itself, which a fit then names, or the runs of it that were asked for."""
+    from tstar.lab.curves import read
+
+    return runs if where is study is None else read(runs, where, study)
+
+
+@app.command(rich_help_panel=RESEARCH)
+def report(
+    runs: options.Runs,
+    output: options.Output = Path("report"),
+    metric: Metric = "test",
+    average: Average = None,
+    variant: Variant = None,
+    coefficients: CoefficientFile = None,
+    formats: Annotated[str, about("Of the figures, comma-separated: svg, pdf, png.")] = "svg",
+    no_fits: Annotated[bool, about("No tables of fitted coefficients.", "--no-fits")] = False,
+    watch: Annotated[
+        bool, about("Rebuild while a sweep runs; the page reloads.", "--watch")
+    ] = False,
+    where: Where = None,
+    study: OfStudy = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the paper's figures and tables, and one page with all of them, from your runs.
+
+    Example: tstar report runs.db -o report/
+    """
+    from tstar.lab.report import watch_report, write_report
+
+    how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
+    how |= {"coefficients": coefficients, "where": where, "study": study}
+    how |= {"formats": formats.replace(" ", "").split(","), "fits": not no_fits}
+    if watch:
+        watch_report(runs, output, tell=tell, **how)
+        return
+    with progress() as step:
+        made = write_report(runs, output, progress=step, **how)
+    if as_json:
+        tell_json(made.to_dict())
+        return
+    if made.headline is not None:
+        tell(" ".join(made.headline.sentences))
+    for reason in made.missing:
+        tell(f"not shown: {reason}", "dim")
+    tell(f"page: {made.page}")
+
+
+@app.command(rich_help_panel=RESEARCH)
+def figure(
+    name: Annotated[str | None, given("Name of a figure; without it, all are listed.")] = None,
+    runs: Annotated[Path | None, given("A store of runs.")] = None,
+    output: options.MaybeOutput = None,
+    metric: Metric = "test",
+    average: Average = None,
+    variant: Variant = None,
+    coefficients: CoefficientFile = None,
+    where: Where = None,
+    study: OfStudy = None,
+    as_json: Annotated[bool, about("Print the figure's data, and do not draw.", "--json")] = False,
+) -> None:
+    """Draw one figure (as NAME.svg by default; .pdf, .png too), or print its data.
+
+    Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
+    """
+    from tstar.lab.fitting.record import plain_rows
+    from tstar.lab.report import FIGURES, get_figure, load, save
+    from tstar.lab.report.style import format_of
+
+    if name is None:
+        tell("\n".join(f"{plot.name:15} {plot.title}" for plot in FIGURES.values()))
+        return
+    plot, target = get_figure(name), output or Path(f"{name}.svg")
+    format_of(target)
+    if runs is None:
+        raise TstarError(f"A figure is made from runs; give a store: tstar figure {name} runs.db")
+    how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
+    how |= {"coefficients": coefficients, "where": where, "study": study}
+    frame = plot.data(load(runs, **how))
+    if as_json:
+        tell_json(plain_rows(frame))
+        return
+    for number, part in enumerate(plot.parts(frame), 1):
+        path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")
+        typer.echo(save(plot.draw(part), path))

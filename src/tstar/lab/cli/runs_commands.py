@@ -1,0 +1,164 @@
+"""``tstar runs``: list, show, export and merge what is in a store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tstar.checks import printable
+from tstar.errors import unknown
+from tstar.lab.cli.app import RESEARCH, app
+from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
+from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
+from tstar.lab.sweep.columns import COLUMNS, MIXED, STATUSES, json_object, opened
+
+runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
+app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)
+
+_SHOWN = {
+    **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
+    **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
+    **{"optimizer": "optimizer", "schedule": "schedule", "augment": "augment", "loss": "loss"},
+    **{"val_accuracy": "val %", "test_accuracy": "test %", "val_metric": "val metric"},
+    **{"test_metric": "test metric", "seconds": "time", "finished": "ended"},
+}
+_PARTS = ("optimizer", "schedule", "augment", "loss")  # shown if runs differ in them
+# Said once if runs do not differ in them.
+_FACTS = ("status", "dataset", "model", "num_features", "method", "norm", "temperature", "lr")
+
+
+@runs.command("ls")
+def list_runs(
+    store: Store = Path("runs.db"),
+    status: Annotated[str | None, about("Only done, diverged or failed runs.")] = None,
+    where: Where = None,
+    study: OfStudy = None,
+    limit: Annotated[int, about("Show at most this many rows.", min=1)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a store, with the reason of each failure.
+
+    Example: tstar runs ls runs.db --status failed --where 'dataset == "digits" and lr < 0.1'
+    """
+    from tstar.lab.sweep.transfer import load_runs, rows_of
+
+    if status is not None and status not in STATUSES:
+        raise unknown("status", status, STATUSES)
+    found = rows_of(load_runs(store, where=where, study=study))
+    rows = [row for row in found if status in (None, row["status"])]
+    shown = rows[:limit]
+    if as_json:
+        tell_json([opened(row) for row in shown])
+        return
+    cells = {name: [_cell(name, row) for row in shown] for name in _SHOWN}
+    empty = [name for name, column in cells.items() if not set(column) - {"–"}]
+    same = [n for n in (*_FACTS, *_PARTS) if n not in empty and len(set(cells[n])) == 1]
+    said = [n for n in same if n in _FACTS] if len(shown) > 1 else []
+    if said:
+        tell("all: " + ", ".join(f"{_SHOWN[name]} {cells[name][0]}" for name in said), "dim")
+    table = Table(box=None, pad_edge=False)
+    parts = [name for name in same if name in _PARTS]
+    kept = [name for name in cells if name not in (*empty, *said, *parts)]
+    for name in kept:
+        numeric = "TEXT" not in COLUMNS[name] and name not in MIXED
+        table.add_column(_SHOWN[name], justify="right" if numeric else "left", overflow="fold")
+    for line in zip(*(cells[name] for name in kept), strict=True):
+        table.add_row(*map(Text, line))
+    show(table)
+    for row in shown:
+        if row["status"] == "failed":
+            *_, reason = (row["error"] or "no reason is known").strip().splitlines()
+            tell(f"{row['key'][:8]}: {reason}")
+    counts = sorted(Counter(row["status"] for row in rows).items())
+    some = f", the first {limit} shown" if len(rows) > limit else ""
+    states = ", ".join(f"{n} {state}" for state, n in counts)
+    tell(f"{counted(len(rows), 'run')}{some}: {states or 'none'}")
+
+
+@runs.command("show")
+def show_run(
+    store: Store,
+    key: Annotated[str, typer.Argument(help="The key of a run, or how it starts.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show everything about one run.
+
+    Example: tstar runs show runs.db 3f9a
+    """
+    from tstar.lab.sweep.store import Store
+
+    with Store(store) as file:
+        row = opened(file.find(key))
+    if as_json:
+        tell_json(row)
+        return
+    for name, value in row.items():
+        if value is not None:
+            said = _cell(name, row) if name in ("started", "finished", "lr") else value
+            tell(f"{name:>18} {said}")
+
+
+@runs.command("export")
+def export_runs(
+    store: Store,
+    output: Annotated[Path, typer.Argument(help="The file to write, .parquet or .csv.")],
+    where: Where = None,
+    study: OfStudy = None,
+) -> None:
+    """Write the finished runs to one Parquet or CSV file.
+
+    Example: tstar runs export runs.db runs.parquet
+    """
+    from tstar.lab.sweep.transfer import export
+
+    count = export(store, output, where=where, study=study)
+    typer.echo(f"{counted(count, 'run')} → {output}")
+
+
+@runs.command("merge")
+def merge_runs(
+    sources: Annotated[list[Path], typer.Argument(help="Stores or exports to merge.")],
+    into: Annotated[Path, about("The store to merge into; made if it does not exist.")],
+) -> None:
+    """Bring the runs of several stores into one.
+
+    Example: tstar runs merge laptop.db cluster.db --into all.db
+    """
+    from tstar.lab.sweep.transfer import merge
+
+    done = merge(sources, into)
+    counts = f"{done.added} added, {done.replaced} replaced, {done.kept} already there"
+    typer.echo(f"{counts} → {into}")
+    if done.differing:
+        keys = ", ".join(key[:8] for key in done.differing[:5])
+        runs = counted(len(done.differing), "run")
+        typer.echo(f"Two stores differ in {runs}, of which the first are kept: {keys}", err=True)
+
+
+def _cell(name: str, row: Mapping[str, Any]) -> str:
+    """A cell as a person reads it; of the rate also the method's factor: 0.1 ×3."""
+    value = row[name]
+    if value is None:
+        return "–"
+    if name == "key":
+        return str(value)[:8]
+    if name in ("started", "finished"):
+        return datetime.fromtimestamp(value).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    if name == "lr":
+        extra = row["extra"] if isinstance(row["extra"], dict) else json_object(row["extra"])
+        factor = extra.get("lr_factor") or 1
+        return f"{value:.4g}" + (f" ×{factor:.4g}" if factor != 1 else "")
+    if name == "seconds":
+        return duration(value)
+    if name == "augment" and not isinstance(value, str):
+        return "true" if value else "false"
+    if name.endswith("accuracy"):
+        return f"{100 * value:.2f}"
+    return f"{value:.4g}" if isinstance(value, float) else printable(value)

@@ -1,0 +1,153 @@
+"""``tstar sweep``: the runs of a study."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tstar.errors import TstarError
+from tstar.lab.cli.app import RESEARCH, app
+from tstar.lab.cli.options import AsJson, DataRoot, Device, about, given
+from tstar.lab.cli.terminal import ERRORS, counted, duration, progress, tell, tell_json
+
+if TYPE_CHECKING:
+    from tstar.lab.sweep.engine import LocalEngine
+    from tstar.lab.sweep.run import Tally
+    from tstar.lab.sweep.study import Study
+
+_TRY_AGAIN = 75  # exit code (EX_TEMPFAIL): some runs ran out of time or memory
+
+
+@app.command(rich_help_panel=RESEARCH)
+def sweep(
+    study: Annotated[Path, given("The study, a TOML file.")],
+    changes: Annotated[list[str] | None, given("Keys to change: lr=0.03 seed=0,1.")] = None,
+    store: Annotated[Path, about("The SQLite file of results.")] = Path("runs.db"),
+    engine: Annotated[str, about("Where to run: local or ray.")] = "local",
+    workers: Annotated[int | None, about("Runs at once; one per GPU or core.", min=1)] = None,
+    address: Annotated[str | None, about("Address of a Ray cluster, for --engine ray.")] = None,
+    device: Device = "auto",
+    gpus_per_run: Annotated[float | None, about("Share of a GPU, such as 0.25.")] = None,
+    checkpoint: Annotated[float | None, about("Minutes between checkpoints of a run.")] = None,
+    on_run: Annotated[str | None, about("Call ./file.py:function with each run's row.")] = None,
+    data_root: DataRoot = None,
+    dry_run: Annotated[bool, about("Check, count, estimate; train nothing.", "--dry-run")] = False,
+    max_runs: Annotated[int | None, about("Stop after this many results.", min=1)] = None,
+    part: Annotated[str | None, about("I/N: the I-th of N parts, into a store of its own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train every run of a study that the store does not have yet; stop and resume at any time.
+
+    Example: tstar sweep studies/small/smoke.toml lr=0.03 --store runs.db --workers 2
+    """
+    from tstar.lab import own
+    from tstar.lab.sweep.engine import LocalEngine
+    from tstar.lab.sweep.study import load_study
+
+    root = None if data_root is None else str(data_root)
+    share = None if part is None else _part(part)
+    read = load_study(study, changes or ())
+    if dry_run:
+        # Ray's nodes are not asked: the estimate is of a machine like this one.
+        there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
+        _dry_run(read if share is None else read.part(*share), store, root, there, as_json)
+        return
+    options: dict[str, Any] = {"engine": engine, "workers": workers, "address": address}
+    options |= {"device": device, "gpus_per_run": gpus_per_run, "checkpoint": checkpoint}
+    options |= {"data_root": root, "max_runs": max_runs, "part": share}
+    options["on_run"] = None if on_run is None else own.load(own.resolve(on_run, Path()))
+    with _only_json() if as_json else nullcontext():
+        tally = _sweep(read, store, options)
+    if as_json:
+        names = ("total", "before", "done", "diverged", "failed", "requeued", "retried")
+        tell_json({name: getattr(tally, name) for name in names})
+    else:
+        tell(f"{tally} → {store}", console=ERRORS)
+        if tally.failed:
+            tell(f"See why: tstar runs ls {store} --status failed", console=ERRORS)
+    if tally.failed or tally.requeued:
+        raise typer.Exit(1 if tally.failed else _TRY_AGAIN)
+
+
+def _sweep(study: Study, store: Path, options: dict[str, Any]) -> Tally:
+    """Run the study, with its progress on the standard error."""
+    from tstar.lab.sweep import run_study
+
+    with progress("reading data …") as update:
+
+        def on_tally(tally: Tally) -> None:
+            ends = {"diverged": tally.diverged, "failed": tally.failed}
+            bad = [f" · {number} {what}" for what, number in ends.items() if number]
+            left = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
+            update(tally.finished, tally.total, "".join([left, *bad]))
+
+        def say(text: str) -> None:
+            tell(text, console=ERRORS)
+
+        try:
+            return run_study(study, store, update=on_tally, say=say, **options)
+        except KeyboardInterrupt:
+            say(f"Stopped; {store} has what is done. The same command goes on from there.")
+            raise typer.Exit(130) from None
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()):
+        raise TstarError(f"--part must be I/N, such as 3/16, got {text!r}.")
+    return int(number), int(of)
+
+
+@contextmanager
+def _only_json() -> Iterator[None]:
+    """Inside, whatever libraries and their processes print goes to the standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _dry_run(
+    study: Study, store: Path, root: str | None, engine: LocalEngine, as_json: bool
+) -> None:
+    """The number of runs, what is done, and what the rest will cost; a broken part is an error."""
+    from tstar.lab.sweep.estimate import dry_run
+    from tstar.lab.sweep.store import Store
+
+    slots, device = engine.slots, engine.devices[0]
+    with Store(store) if store.exists() else nullcontext() as opened:
+        found = dry_run(study, opened, data_root=root, device=device)
+    plan, counts = found.plan, found.plan.counts()
+    if as_json:
+        facts: dict[str, Any] = {"study": study.name, "runs": len(plan.specs), "status": counts}
+        facts |= {"workers": slots, "device": device, "missing_data": found.missing}
+        facts["to_do"] = len(plan.todo)
+        facts["worker_seconds"] = round(found.seconds, 3) if plan.todo else None
+        facts["wall_seconds"] = round(found.seconds / slots, 1) if plan.todo else None
+        tell_json(facts)
+        return
+    tell(f"{study.name}: {counted(len(plan.specs), 'run')}")
+    for state, count in sorted(counts.items()):
+        tell(f"  {count:>6} {state}")
+    if plan.todo:
+        tell(
+            f"  to do: {counted(len(plan.todo), 'run')}, about {duration(found.seconds)} of one "
+            f"worker, {duration(found.seconds / slots)} with {slots} on {device} "
+            f"(probe of {found.probed} of {counted(found.kinds, 'kind')})"
+        )
+    if found.missing:
+        names = counted(len(found.missing), "data set")
+        tell(f"  {names} missing, of which random images of the same shape were timed:")
+    for text in found.missing.values():
+        tell(f"    {text}")

@@ -1,0 +1,200 @@
+"""``tstar temperature``, ``csg``, ``recommend`` and ``check``.
+
+The first imports neither torch nor NumPy.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tstar.errors import TstarError
+from tstar.lab.cli import options
+from tstar.lab.cli.app import USE, app
+from tstar.lab.cli.options import AsJson, Data, DataRoot, Features, Head, Model, about
+from tstar.lab.cli.terminal import progress, show, tell, tell_json
+
+_WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
+
+
+def _training(
+    csg: Annotated[float | None, about("Difficulty of the data set, as of tstar csg.")] = None,
+    variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
+    coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
+    optimizer: Annotated[str | None, about("sgd, adamw, lion, … With --lr and --steps.")] = None,
+    lr: Annotated[float | None, about("Highest learning rate.")] = None,
+    steps: Annotated[int | None, about("Optimizer steps of the whole training.")] = None,
+    momentum: Annotated[float | None, about("Momentum of SGD; 0.9 by default.")] = None,
+    epochs: Annotated[float | None, about("In place of --steps; needs --batch-size.")] = None,
+    samples: Annotated[int | None, about("Number of training samples.")] = None,
+    batch_size: Annotated[int | None, about("Samples per batch.")] = None,
+    accumulate: Annotated[int, about("Batches per optimizer step.")] = 1,
+    weight_decay: Annotated[float | None, about("Weight decay of the optimizer.")] = None,
+    scheduler: Annotated[str | None, about("cosine, linear, one-cycle or constant.")] = None,
+    label_smoothing: Annotated[float, about("Label smoothing of the loss.")] = 0.0,
+    scenario: options.Scenario = None,
+    tuned: options.Tuned = False,
+) -> None:
+    """The options that both commands share, in the keywords of ``tstar.temperature``."""
+
+
+def _with_training(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of :func:`_training` for its ``**how``, and ``--json`` last."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    shared = inspect.signature(_training, eval_str=True).parameters.values()
+    *named, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
+    merged = inspect.Signature([*named, *shared, as_json])
+    command.__signature__ = merged  # type: ignore[attr-defined]
+    return command
+
+
+@app.command(rich_help_panel=USE)
+@_with_training
+def temperature(
+    features: Annotated[int, about("M, the width of the output layer's input.")],
+    classes: Annotated[int | None, about("K, the number of classes.")] = None,
+    as_json: AsJson = False,
+    **how: Any,
+) -> None:
+    """The temperature to train at, and its terms.
+
+    Example: tstar temperature --features 512 --classes 10 --optimizer sgd --lr 0.1 --steps 500
+
+    The paper's formula alone: tstar temperature --features 2048 --classes 8 --csg 3.85
+    """
+    from tstar.formula import explain
+
+    _show(explain(features, classes, **how), as_json)
+
+
+@app.command(rich_help_panel=USE)
+@_with_training
+def recommend(
+    model: Model,
+    data: Annotated[str | None, about(options.DATA)] = None,
+    classes: Annotated[int | None, about("K, if no data are given.")] = None,
+    features: Features = None,
+    head: Head = None,
+    loss: Annotated[str | None, about("Your loss: cross_entropy, nll_loss, …")] = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    **how: Any,
+) -> None:
+    """What to do with a model before training it, what to expect, and the main risk.
+
+    Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1
+    """
+    from tstar.advice import recommend as advise
+    from tstar.lab.data.door import count_classes, open_data
+    from tstar.lab.models import build
+
+    if (data is None) == (classes is None):
+        raise TstarError("Pass either --data PATH or --classes K.")
+    source = None if data is None else open_data(data, size=32, root=data_root)
+    network = build(model, classes or count_classes(source) or 0, num_features=features)
+    _show(advise(network, source, head=head, loss=loss, **how), as_json)
+
+
+def _show(advice: Any, as_json: bool) -> None:
+    if as_json:
+        tell_json(advice.to_dict())
+    else:
+        Console().print(advice, highlight=False, soft_wrap=True)
+
+
+@app.command(rich_help_panel=USE)
+def csg(
+    path: options.DataName,
+    samples: Annotated[int, about("Draw at most this many samples per class.")] = 250,
+    neighbors: Annotated[int, about("Nearest neighbors of each sample.")] = 5,
+    seed: options.Seed = 0,
+    size: Annotated[int, about("Resize images to SIZE×SIZE pixels; 0: as they are.")] = 32,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+    output: options.MaybeOutput = None,
+    skip_unreadable: Annotated[bool, about("Skip unreadable files.", "--skip-unreadable")] = False,
+) -> None:
+    """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
+
+    Example: tstar csg path/to/images -o csg.png
+    """
+    from tstar.difficulty import csg as measure
+    from tstar.formula import explain
+    from tstar.lab.data import open_data
+
+    source = open_data(path, size=size or None, root=data_root, skip_unreadable=skip_unreadable)
+    how: Any = {"samples": samples, "neighbors": neighbors, "seed": seed}
+    result = measure(source, size=size or None, **how)
+    found = {M: explain(M, result.num_classes, result.value) for M in _WIDTHS}
+    variant, reason = found[64].variant, found[64].reason
+    if output is not None:
+        from tstar.lab.data.figure import draw_csg
+
+        draw_csg(result, output)
+    if as_json:
+        pairs = [[str(a), str(b), s] for a, b, s in result.hardest_pairs()]
+        temperatures = {str(M): why.temperature for M, why in found.items()}
+        told = {"hardest_pairs": pairs, "variant": variant, "reason": reason}
+        tell_json({**result.to_dict(), **told, "temperatures": temperatures})
+        return
+    first, *rest = str(result).splitlines()
+    tell(first, "bold")
+    tell("\n".join(rest))
+    tell(
+        f"\nThe paper's T* by M, the width of the output layer's input (coefficients: {variant}), "
+        "for SGD at 0.1 over 200 epochs; for another training: tstar recommend"
+    )
+    table = Table("M", *map(str, found), box=None, pad_edge=False)
+    table.add_row("T*", *(f"{why.temperature:.2f}" for why in found.values()))
+    show(table)
+    tell(reason, "dim")
+    if output is not None:
+        tell(f"figure: {output}")
+
+
+@app.command(rich_help_panel=USE)
+def check(
+    model: Model,
+    data: Data,
+    features: Features = None,
+    head: Head = None,
+    budget: Annotated[float, about("Minutes for the whole pilot.")] = 10.0,
+    share: Annotated[float, about("Share of your steps that a pilot trains.")] = 0.1,
+    seeds: Annotated[int, about("Trainings of each recipe, if they fit.", min=2)] = 3,
+    epochs: options.Epochs = 200,
+    batch_size: options.BatchSize = 128,
+    lr: options.Lr = 0.1,
+    weight_decay: Annotated[float, about("Weight decay.")] = 5e-4,
+    optimizer: options.Optimizer = "sgd",
+    scenario: options.Scenario = "scratch",
+    tuned: options.Tuned = False,
+    size: options.Size = None,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train briefly as it is, faster, with more decay, and as advised: which one should you take?
+
+    Example: tstar check --model resnet10 --features 64 --data digits --budget 2
+    """
+    from tstar.lab.checking import check as pilot
+    from tstar.lab.data import load
+    from tstar.lab.models import fitting_model
+
+    loaded = load(data, root=data_root, size=size)
+    how: dict[str, Any] = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
+    how |= {"epochs": epochs, "optimizer": optimizer, "scenario": scenario, "tuned": tuned}
+    how |= {"budget": budget, "share": share, "seeds": seeds, "head": head}
+    with progress() as update:
+        # The pilot seeds the networks.
+        made = pilot(
+            lambda: fitting_model(model, loaded, features, None), loaded, progress=update, **how
+        )
+    if as_json:
+        tell_json(made.to_dict())
+    else:
+        tell(made)

@@ -1,0 +1,244 @@
+"""The data sets that have a name: what each is, where it must lie, and how it is read.
+
+CIFAR's archives are pickles. torchvision compares their checksums before it opens them; this is the
+only place where anything is unpickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tstar.errors import TstarError, require
+from tstar.lab.data.dataset import DataSet, test_rows
+from tstar.lab.data.images import from_files, pixels_of, resized, stack
+from tstar.lab.data.limits import parsing
+
+# Besides torchvision's layout: a plain folder, and what Debian's package installs.
+FASHION_FOLDERS = ("FashionMNIST/raw", "fashion-mnist", "/usr/share/datasets/fashion-mnist")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set: the path below the root that must exist, and where to get it.
+
+    ``shape`` is its pixels, training and test samples, if it must be fetched; ``loader`` and
+    ``parts`` are torchvision's class and what chooses the official parts, (training, test).
+    """
+
+    name: str
+    num_classes: int
+    pixels: str
+    test: str
+    folder: str = ""
+    source: str = ""
+    shape: tuple[int, int, int] | None = None
+    loader: str | None = None
+    parts: tuple[Sequence[str | bool], Sequence[str | bool]] = ((), ())
+    classes: Sequence[str] = ()
+
+    def base(self, root: Path) -> Path | None:
+        """The folder to read from, ``root`` or ``root/NAME``; ``None`` if there are no data."""
+        if self.name == "fashion-mnist":
+            return root if find_fashion(root) else None
+        return next((b for b in (root, root / self.name) if (b / self.folder).exists()), None)
+
+    def present(self, root: Path) -> bool:
+        """Whether the data are below ``root`` (they may still turn out to be broken)."""
+        return not self.folder or self.base(root) is not None
+
+    def read(self, root: Path, size: int | None, download: bool) -> DataSet:
+        """The data set, or one error that says what to put where."""
+        base, downloads = self.base(root), self.loader is not None
+        # Asked first: some loaders create folders before they find out that there is nothing.
+        reason = "it is not there"
+        if base is not None or not self.folder or (download and downloads):
+            try:
+                if self.name in _READERS:
+                    return _READERS[self.name](base or root, size, download)
+                return _from_torchvision(self, base or root, size, download)
+            except TstarError:
+                raise
+            except (OSError, RuntimeError, LookupError, ValueError) as error:
+                reason = f"{type(error).__name__}: {str(error).strip()}"
+        fetch = f"or fetch it with tstar.lab.data.load({self.name!r}, download=True), "
+        raise TstarError(
+            f"{self.name} must be on disk as {root / self.folder}, but reading it failed "
+            f"({reason}); get it from {self.source} and unpack it there, "
+            f"{fetch if downloads else ''}or set root=… or TSTAR_DATA to the folder that holds it."
+        )
+
+
+def read_digits(root: Path, size: int | None, download: bool) -> DataSet:
+    """scikit-learn's 1,797 digits, 1×8×8 (0…16 brought to 0…255); they need no download."""
+    bunch = require("sklearn.datasets", "lab").load_digits()
+    gray = np.round(bunch.images * (255 / 16)).astype(np.uint8)
+    y = torch.from_numpy(bunch.target.astype(np.int64))
+    x = resized(torch.from_numpy(gray)[:, None], size)
+    return _divided("digits", x, y, map(str, range(10)))
+
+
+def _divided(name: str, x: Tensor, y: Tensor, classes: Iterable[str]) -> DataSet:
+    """A data set without official parts: a seeded, stratified fifth is the test part."""
+    train, test = test_rows(y)
+    return DataSet(name, "image", x[train], y[train], x[test], y[test], tuple(classes))
+
+
+def find_fashion(root: Path) -> list[Path] | None:
+    """The four idx files of Fashion-MNIST, packed or not."""
+    names = [f"{p}-{k}-ubyte" for p in ("train", "t10k") for k in ("images-idx3", "labels-idx1")]
+    for folder in (root / below for below in FASHION_FOLDERS):
+        found = [path for name in names for path in sorted(folder.glob(f"{name}*"))[:1]]
+        if len(found) == len(names):
+            return found
+    return None
+
+
+def read_fashion(root: Path, size: int | None, download: bool) -> DataSet:
+    """60,000 / 10,000 gray images of 28×28."""
+    if download and find_fashion(root) is None:
+        require("torchvision.datasets", "vision").FashionMNIST(str(root), download=True)
+    x, y, x_test, y_test = (read_idx(path) for path in find_fashion(root) or ())
+    x, x_test = (resized(part[:, None], size) for part in (x, x_test))
+    classes = tuple(CATALOGUE["fashion-mnist"].classes)
+    return DataSet("fashion-mnist", "image", x, y.long(), x_test, y_test.long(), classes)
+
+
+def read_idx(path: Path) -> Tensor:
+    """An idx file of bytes: 0, 0, 8, the number of dimensions, their sizes, the values."""
+    with (
+        parsing(path, "an idx file of unsigned bytes"),
+        (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream,
+    ):
+        magic = stream.read(4)
+        sizes = np.frombuffer(stream.read(4 * min(magic[3], 4)), ">u4").tolist()
+        values = stream.read(math.prod(sizes) + 1)  # no more than the header promises
+        if magic[:3] != b"\x00\x00\x08" or len(values) != math.prod(sizes):
+            raise TstarError(f"{path} must be an idx file as its header says; fetch it again.")
+        return torch.from_numpy(np.frombuffer(values, np.uint8).reshape(sizes).copy())
+
+
+def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool) -> DataSet:
+    """Official validation parts join the training part."""
+    make = getattr(require("torchvision.datasets", "vision"), str(entry.loader))
+    if entry.name == "flowers102":
+        require("scipy.io", "lab")
+
+    def opened(parts: Sequence[str | bool]) -> list[Any]:
+        chosen = [{"split" if isinstance(part, str) else "train": part} for part in parts]
+        return [make(str(root), download=download, **options) for options in chosen]
+
+    train, test = map(opened, entry.parts)
+    train = train or [make(str(root), download=download)]
+    found = getattr(train[0], "classes", None) or getattr(train[0], "categories", None)
+    x, y = _part(train, size, entry.name)
+    classes = tuple(found or map(str, range(int(y.max()) + 1)))
+    if not test:
+        return _divided(entry.name, x, y, classes)
+    return DataSet(entry.name, "image", x, y, *_part(test, size, entry.name), classes)
+
+
+def _part(sets: Sequence[Any], size: int | None, name: str) -> tuple[Tensor, Tensor]:
+    """All samples of torchvision's sets, from ``data`` if they hold it."""
+    labels = torch.cat([_targets(one) for one in sets])
+    if hasattr(sets[0], "data"):  # N×H×W×C, or N×C×H×W in STL10
+        arrays = [np.asarray(one.data) for one in sets]
+        first = [x if x.shape[1] == 3 else x.transpose(0, 3, 1, 2) for x in arrays]
+        tensors = [resized(torch.from_numpy(np.ascontiguousarray(x)), size) for x in first]
+        return torch.cat(tensors), labels
+    every: Any = torch.utils.data.ConcatDataset(sets)
+
+    def image_at(index: int) -> np.ndarray:
+        with parsing(f"Image {index} of {name}", "readable"):
+            return pixels_of(every[index][0], size)
+
+    return stack(image_at, len(every), name), labels
+
+
+def _targets(one: Any) -> Tensor:
+    """All labels, without opening an image; the loaders keep them under different names."""
+    for attribute in ("targets", "labels", "_labels", "y"):
+        if hasattr(one, attribute):
+            return torch.as_tensor(np.asarray(getattr(one, attribute)), dtype=torch.int64)
+    return torch.tensor([label for _, label in one._samples], dtype=torch.int64)
+
+
+def read_tiny_imagenet(root: Path, size: int | None, download: bool) -> DataSet:
+    """``tiny-imagenet-200``: the official validation part is the test part, which has no labels.
+
+    Classes are ordered by WordNet id, and named by the first word of ``words.txt``.
+    """
+    folder = root / "tiny-imagenet-200"
+    ids = sorted(line for line in _lines(folder / "wnids.txt") if line)
+    number = {wnid: label for label, wnid in enumerate(ids)}
+    words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
+    names = [words.get(wnid, wnid).split(",")[0] for wnid in ids]
+    classes = [n if names.count(n) == 1 else f"{n} ({i})" for n, i in zip(names, ids, strict=True)]
+    train = [
+        (file, number[wnid])
+        for wnid in ids
+        for file in sorted((folder / "train" / wnid / "images").glob("*.JPEG"))
+    ]
+    rows = [line.split("\t")[:2] for line in _lines(folder / "val" / "val_annotations.txt")]
+    test = [(folder / "val" / "images" / file, number[wnid]) for file, wnid in rows]
+    return from_files("tiny-imagenet", classes, train, test, size)
+
+
+def read_cub(root: Path, size: int | None, download: bool) -> DataSet:
+    """``CUB_200_2011``: the official split of ``train_test_split.txt``."""
+    folder = root / "CUB_200_2011"
+    classes, images, labels, in_training = (
+        dict(line.split(maxsplit=1) for line in _lines(folder / f"{name}.txt") if line)
+        for name in ("classes", "images", "image_class_labels", "train_test_split")
+    )
+    order = sorted(classes, key=int)
+    number = {key: label for label, key in enumerate(order)}
+    parts: dict[str, list[tuple[Path, int]]] = {"1": [], "0": []}
+    for key, file in images.items():
+        parts[in_training[key]].append((folder / "images" / file, number[labels[key]]))
+    names = [classes[key] for key in order]
+    return from_files("cub-200-2011", names, parts["1"], parts["0"], size)
+
+
+def read_isic(root: Path, size: int | None, download: bool) -> DataSet:
+    """ISIC 2019's labeled part, eight diagnoses; a seeded, stratified fifth is the test part.
+
+    The challenge's own test part has a class that no training image has, and its labels came later.
+    Several images of one lesion may lie on both sides of this split.
+    """
+    path = root / "ISIC_2019_Training_GroundTruth.csv"
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        rows = list(csv.DictReader(stream))
+    columns = [c for c in (rows[0] if rows else {}) if c not in ("image", "UNK")]
+    folder = root / "ISIC_2019_Training_Input"
+    diagnosis = [[float(row[column] or 0) for column in columns].index(1) for row in rows]
+    samples = [(folder / f"{r['image']}.jpg", y) for r, y in zip(rows, diagnosis, strict=True)]
+    return from_files("isic-2019", columns, samples, None, size)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+_READERS: dict[str, Callable[[Path, int | None, bool], DataSet]] = {
+    "digits": read_digits,
+    "fashion-mnist": read_fashion,
+    "tiny-imagenet": read_tiny_imagenet,
+    "cub-200-2011": read_cub,
+    "isic-2019": read_isic,
+}
+CATALOGUE: dict[str, Entry] = {
+    facts["name"]: Entry(**facts)
+    for facts in json.loads((files(__package__) / "catalogue.json").read_text(encoding="utf-8"))
+}

@@ -1,0 +1,177 @@
+"""Image files as an array of pixels, in memory or, if they do not fit, mapped from a file."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tstar.difficulty import area_resize, from_pil
+from tstar.errors import TstarError, require
+from tstar.lab.data.dataset import DataSet, test_rows
+from tstar.lab.data.limits import check_unpacked, files_below, parsing
+from tstar.samples import memory_limit
+
+EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff", ".gif"}
+# What a file holds counts, not how it is called: PostScript, which is a program, is never run.
+_FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
+_CLASSES = 100_000  # folders that may be classes
+_PART = 1 << 27  # bytes that are decoded at once
+_LARGE = 1 << 22  # pixels; images of more are decoded one at a time
+_large = threading.Lock()
+Files = list[tuple[Path, int]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The (file, label) pairs of a folder; ``test`` is ``None`` if it has no parts."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: Files
+    test: Files | None
+
+
+def find_images(path: Path) -> Layout:
+    """A folder ``{train,test}/CLASS/*.jpg`` (or .png, …), classes in alphabetical order.
+
+    ``{train,val}`` without ``test`` takes ``val`` for the test part; with both, ``val`` joins the
+    training part, since every run holds out a validation part of its own. A folder ``CLASS/*.jpg``
+    has no parts. Hidden files and those with another ending are left out.
+    """
+    name, train = path.resolve().name, path / "train"
+    base = train if train.is_dir() else path
+    classes = _class_names(base)
+    found, test = _files(base, classes), None
+    if base is train:
+        parts = [path / part for part in ("test", "val") if (path / part).is_dir()]
+        test, *more = [_files(part, classes) for part in parts] or [[]]
+        found = sum(more, found)
+    if not found:
+        raise TstarError(f"{path} must hold images, but its {len(classes)} folders have none.")
+    return Layout(name, classes, found, test)
+
+
+def read_folder(path: Path, size: int | None) -> DataSet:
+    """The folder as a data set; without parts, a seeded, stratified fifth is the test part."""
+    found = find_images(path)
+    if found.test == []:
+        raise TstarError(
+            f"{path} must hold test/CLASS/* besides train/CLASS/*, but has neither test nor val."
+        )
+    return from_files(found.name, found.classes, found.train, found.test, size)
+
+
+def from_files(
+    name: str, classes: Sequence[str], train: Files, test: Files | None, size: int | None
+) -> DataSet:
+    """A data set from (file, label) pairs; without ``test``, a stratified fifth is drawn."""
+    if test is None:
+        rows = test_rows(torch.tensor([label for _, label in train]))
+        train, test = ([train[i] for i in part.tolist()] for part in rows)
+
+    def read(part: Files) -> tuple[Tensor, Tensor]:
+        x = stack(lambda row: decode(part[row][0], size), len(part), name)
+        return x, torch.tensor([label for _, label in part], dtype=torch.int64)
+
+    return DataSet(name, "image", *read(train), *read(test), tuple(classes))
+
+
+def _class_names(folder: Path) -> tuple[str, ...]:
+    entries = list(islice(folder.iterdir(), _CLASSES + 1))
+    classes = tuple(sorted(e.name for e in entries if _is_class(e)))
+    if len(classes) < 2 or len(entries) > _CLASSES:
+        raise TstarError(
+            f"{folder} must have a folder of images for each of 2 to {_CLASSES:,} classes, but "
+            f"has {len(classes):,}; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
+        )
+    return classes
+
+
+def _is_class(entry: Path) -> bool:
+    return not entry.name.startswith(".") and entry.is_dir()
+
+
+def _files(folder: Path, classes: Sequence[str]) -> Files:
+    strange = sorted({e.name for e in folder.iterdir() if _is_class(e)} - set(classes))
+    if strange:
+        raise TstarError(
+            f"Classes of {folder} must occur in the training part, but {strange[0]!r} does not."
+        )
+    found = files_below((folder / name for name in classes), EXTENSIONS)
+    return [(file, label) for label, files in enumerate(found) for file in files]
+
+
+def decode(path: Path, size: int | None = None) -> np.ndarray:
+    """An image file as (3, H, W) pixels, or (3, size, size); its size is looked at first."""
+    pil = require("PIL.Image", "vision")
+    if not path.is_file():  # a pipe would block
+        raise TstarError(f"{path} must be a readable image, but is not a regular file.")
+    with parsing(path, "a readable image"), pil.open(path, formats=_FORMATS) as image:
+        # PIL holds four bytes of a pixel, and so do we for a while.
+        check_unpacked(path, 8 * image.width * image.height, path.stat().st_size)
+        with _large if image.width * image.height > _LARGE else nullcontext():
+            return pixels_of(image, size)
+
+
+def pixels_of(image: Any, size: int | None) -> np.ndarray:
+    """An image of PIL as (3, H, W)."""
+    pixels = np.moveaxis(from_pil(image), -1, 0)
+    return pixels if size is None else area_resize(pixels, size)
+
+
+def resized(images: Tensor, size: int | None) -> Tensor:
+    """Images N×C×H×W in memory at size×size, if that is not too large."""
+    if size is None:
+        return images
+    needed = images.numel() // (images.shape[-1] * images.shape[-2]) * size**2
+    check_unpacked(f"Images at size={size}", needed, images.numel())
+    return torch.from_numpy(area_resize(images.numpy(), size))
+
+
+def stack(image_at: Callable[[int], np.ndarray], count: int, name: str) -> Tensor:
+    """``image_at(i)`` of ``count`` images of one size, side by side, uint8, N×3×H×W.
+
+    What would take more than a quarter of the memory is kept in a temporary file and mapped.
+    """
+    if count == 0:
+        raise TstarError(f"{name} must hold images, but has none.")
+    shape = image_at(0).shape
+    each = math.prod(shape)
+    fits, together = count * each <= memory_limit() // 2, max(1, min(1024, _PART // each))
+    result = np.empty((count if fits else 0, *shape), np.uint8)
+
+    def checked(row: int) -> np.ndarray:
+        pixels = image_at(row)
+        if pixels.shape != shape:
+            old, new = ("×".join(map(str, s[:0:-1])) for s in (shape, pixels.shape))
+            raise TstarError(
+                f"Images of {name} must have one size, but got {old} and {new} pixels; pass "
+                "size=, e.g. size=32, to bring them to one."
+            )
+        return pixels
+
+    # Decoding releases Python's lock. In parts: bounds what waits, and what an error costs.
+    with tempfile.TemporaryFile() as file, ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        for start in range(0, count, together):
+            part = np.stack([*pool.map(checked, range(start, min(count, start + together)))])
+            if fits:
+                result[start : start + together] = part
+            else:
+                with parsing(tempfile.gettempdir(), "a folder with room for these images"):
+                    file.write(np.ascontiguousarray(part).data)
+        # "c" (copy on write): torch warns of arrays that cannot be written.
+        mapped = result if fits else np.memmap(file, np.uint8, "c", shape=(count, *shape))
+        return torch.from_numpy(mapped)

@@ -1,0 +1,193 @@
+"""From runs to coefficients: the paper's procedure from beginning to end, in one function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tstar.errors import TstarError, require
+from tstar.formula import Coefficients, Provenance, get, variant_name
+from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
+from tstar.lab.curves.lines import Interpolation, lines
+from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, read
+from tstar.lab.fitting.intervals import directions, intervals, walk
+from tstar.lab.fitting.model import Problem, problem
+from tstar.lab.fitting.record import SYMBOLS, Fit
+from tstar.lab.fitting.search import RESTARTS, TOLERANCE, Solution, solve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+LEAST_TEMPERATURES = 3
+
+
+def fit(
+    runs: pd.DataFrame | str | os.PathLike[str],
+    variant: str = "csgcn",
+    *,
+    metric: Metric = "val",
+    average: Average = "mean",
+    interpolation: Interpolation = "lnT",
+    norm: str | None = "batch",
+    restarts: int = RESTARTS,
+    bootstrap: int = 40,
+    seed: int = 0,
+    skip: bool = False,
+    name: str | None = None,
+) -> Fit:
+    """Fit the temperature determination coefficients to runs on a grid of temperatures.
+
+    The paper's procedure: accuracy at any T is interpolated between the averages over seeds, and
+    the sum over conditions at T = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, 1, 512) is
+    maximized. On a coarse grid the coefficients are biased towards its nodes; T stays within a
+    grid step.
+
+    Args:
+        runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
+        variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
+        metric: ``"val"``, or ``"test"`` as in the paper.
+        average: of the seeds; the paper interpolates means, and reports medians elsewhere.
+        interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
+        norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
+        restarts: runs of the optimizer, if there are more than two coefficients.
+        bootstrap: refits for the intervals; 0 for none.
+        seed: of the optimizer and the bootstrap.
+        skip: leave out conditions that cannot be used, and name them, instead of raising.
+        name: of the coefficient set.
+
+    Returns:
+        The coefficients and all that is needed to judge them.
+
+    Raises:
+        TstarError: if the runs cannot tell the coefficients apart, or a condition cannot be used.
+    """
+    variant = variant_name(variant)
+    usable, left_out = usable_curves(grids(read(runs), metric=metric, norm=norm), skip=skip)
+    task = problem(usable, lines(usable, metric, average, interpolation), variant)
+    found = solve(task, seed, restarts)
+    theta = np.array(found.theta)
+    axis = "T" if interpolation == "T" else "ln T"
+    how = f"{metric} accuracy, {average} over seeds, linear in {axis}"
+    frame = condition_table(usable, task, theta, metric, average)
+    published = np.array([getattr(get(variant), name) for name in task.names], dtype=float)
+    numbers: Any = dict(zip(task.names, found.theta, strict=True))
+    return Fit(
+        coefficients=Coefficients(
+            name=name or f"fitted-{variant}",
+            **numbers,
+            provenance=_provenance(usable, found, how, metric, norm),
+        ),
+        how=how,
+        solution=found,
+        accuracy=float(frame["accuracy"].mean()),
+        baselines={
+            f"{'BN, ' if norm == 'batch' else ''}T = 1": float(frame["regret_T1"].mean()),
+            f"the paper's {variant}": float(task.loss(published)),
+        },
+        conditions=frame,
+        intervals=intervals(task, theta, replicates=bootstrap, seed=seed) if bootstrap else {},
+        flat=tuple(walk(task, theta, way, TOLERANCE) for way in directions(task)),
+        flags=tuple(_flags(usable, task, theta, frame, found)),
+        runs=sum(c.runs for c in usable),
+        diverged=sum(c.diverged for c in usable),
+        left_out=left_out,
+    )
+
+
+def unusable(curve: Curve) -> str:
+    """Why no fit can use a curve; empty if one can."""
+    if len(curve.temperatures) < LEAST_TEMPERATURES:
+        return f"fewer than {LEAST_TEMPERATURES} temperatures"
+    return "all runs diverged" if curve.diverged == curve.runs else ""
+
+
+def usable_curves(
+    every: Sequence[Curve], *, skip: bool
+) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+    """The conditions that can carry a curve; the others are named in an error, or left out."""
+    kept = tuple(c for c in every if not unusable(c))
+    left_out = tuple(f"{c} ({unusable(c)})" for c in every if unusable(c))
+    if not kept or (left_out and not skip):
+        raise TstarError(
+            f"Every condition needs {LEAST_TEMPERATURES} temperatures and a run that learned, but "
+            f"{len(left_out)} of {len(every)} do not have them; add runs, or pass skip=True to "
+            f"leave some out:\n{listed(left_out)}"
+        )
+    return kept, left_out
+
+
+def condition_table(
+    usable: Sequence[Curve], task: Problem, theta: Array, metric: Metric, average: Average
+) -> pd.DataFrame:
+    """One row per condition: fitted T and its regret, next to the best grid T and to T = 1."""
+    frame = require("pandas", "lab").DataFrame([c.facts for c in usable])
+    best, regret = task.curves.best, task.regret(theta)
+    peaks = [peak(c.means(metric, average)) for c in usable]
+    return frame.assign(
+        temperatures=[len(c.temperatures) for c in usable],
+        runs=[c.runs for c in usable],
+        diverged=[c.diverged for c in usable],
+        temperature=task.temperatures(theta),
+        accuracy=best - regret,
+        best_temperature=task.curves.best_temperature,
+        best_accuracy=best,
+        regret=regret,
+        regret_T1=best - task.curves(np.ones(len(usable))),
+        bracketed=[0 < top < len(c.temperatures) - 1 for top, c in zip(peaks, usable, strict=True)],
+    )
+
+
+def _flags(
+    usable: Sequence[Curve], task: Problem, theta: Array, frame: pd.DataFrame, found: Solution
+) -> list[str]:
+    """What a careful reader should know, one sentence each."""
+    flags = []
+    loose = [c for c, inside in zip(usable, frame["bracketed"], strict=True) if not inside]
+    if loose:
+        flags.append(
+            f"the grid does not bracket the optimum in {len(loose)} of {len(usable)} conditions "
+            f"(best at its end), extend it there:\n{listed(loose)}"
+        )
+    for name, value, low, high in zip(task.names, theta, *task.bounds, strict=True):
+        if min(value - low, high - value) < 1e-6 * (high - low):
+            flags.append(f"{SYMBOLS[name]} sits on the bound of the search, [{low:g}, {high:g}]")
+    if not found.success:
+        flags.append("the optimizer did not converge; try more restarts")
+    if len(usable) <= 2 * len(task.names):
+        flags.append(f"{len(usable)} conditions are few for {len(task.names)} coefficients")
+    return flags
+
+
+def _provenance(
+    usable: Sequence[Curve], found: Solution, how: str, metric: str, norm: str | None
+) -> Provenance:
+    """Ranges and settings of the runs behind a set; a setting with several values is a list."""
+
+    def values(name: str) -> list[Any]:
+        return sorted({c.facts[name] for c in usable if c.facts.get(name) is not None})
+
+    spans = {
+        name: [float(min(seen)), float(max(seen))]
+        for name in ("num_features", "num_classes", "csg")
+        if (seen := values(name))
+    }
+    hidden = ("dataset", "model", "num_train", "method", "options", *spans)
+    training: dict[str, Any] = {"metric": metric, **({"norm": norm} if norm else {})}
+    for name in ("norm", *FOLLOW, *FACTS):
+        if name not in hidden and (seen := values(name)):
+            training[name] = seen[0] if len(seen) == 1 else seen
+    runs, diverged = sum(c.runs for c in usable), sum(c.diverged for c in usable)
+    honest = "; test accuracy chose the coefficients, as in the paper" if metric == "test" else ""
+    lists = {"data sets": values("dataset"), "models": values("model")}
+    note = "; ".join(f"{what}: {', '.join(map(str, names))}" for what, names in lists.items())
+    return Provenance(
+        f"tstar fit: {len(usable)} conditions, {runs} runs, of which {diverged} diverged and "
+        f"count as chance (1/K); {how}{honest}; {found.how}; mean regret {found.regret:.4g}",
+        {**spans, "note": note},
+        training=training,
+    )

@@ -1,0 +1,119 @@
+"""What a fit returns: the coefficients, and everything needed to judge them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tstar.formula import Coefficients
+from tstar.lab.fitting.intervals import Flat
+from tstar.lab.fitting.search import Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
+_TERMS = {"alpha": "·sqrt(M)", "beta": "", "gamma": "·ln csg", "delta": "·ln K"}
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Fitted coefficients with their evidence; printing it shows all of it.
+
+    Attributes:
+        coefficients: the record that ``tstar.temperature(coefficients=…)`` takes.
+        how: accuracy, average and interpolation, in words.
+        solution: the coefficients as numbers, their mean regret, and how they were found.
+        accuracy: mean interpolated accuracy at the fitted T.
+        baselines: the mean regret of T = 1 and of the paper's set of the same variant.
+        conditions: one row per condition: fitted T, accuracy there, best grid T, regrets.
+        intervals: 95 % intervals of a bootstrap over conditions; empty without bootstrap.
+        flat: lines of coefficients that cost less than 0.1 points, flattest first.
+        flags: what a careful reader should know, one sentence each.
+        runs: how many runs were used. diverged: how many of them counted as chance.
+        left_out: conditions that ``skip=True`` left out, each with the reason.
+    """
+
+    coefficients: Coefficients
+    how: str
+    solution: Solution
+    accuracy: float
+    baselines: dict[str, float]
+    conditions: pd.DataFrame
+    intervals: Mapping[str, tuple[float, float]]
+    flat: tuple[Flat, ...]
+    flags: tuple[str, ...]
+    runs: int
+    diverged: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def regret(self) -> float:
+        """Mean over conditions of accuracy at the best grid T − accuracy at the fitted T."""
+        return self.solution.regret
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """The coefficients that these runs leave open: flat up to the bound of the search."""
+        return tuple(n for n in self.values if any(n in flat.unidentified for flat in self.flat))
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The fitted coefficients by name."""
+        return dict(zip(self.flat[0].names, self.solution.theta, strict=True))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the coefficients as a JSON file that every ``coefficients=`` takes."""
+        self.coefficients.save(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit as plain JSON types."""
+        plain = ("how", "regret", "accuracy", "baselines", "runs", "diverged", "intervals")
+        return {
+            "variant": self.coefficients.variant,
+            "coefficients": self.coefficients.to_dict(),
+            **{name: getattr(self, name) for name in plain},
+            "success": self.solution.success,
+            "flat": [asdict(flat) for flat in self.flat],
+            **{n: list(getattr(self, n)) for n in ("unidentified", "flags", "left_out")},
+            "conditions": plain_rows(self.conditions),
+        }
+
+    def __str__(self) -> str:
+        clip = f"{self.coefficients.minimum:g}, {self.coefficients.maximum:g}"
+        rivals = ", ".join(f"{name}: {100 * x:.2f}" for name, x in self.baselines.items())
+        rounded = {name: round(value, 4) for name, value in self.values.items()}
+        terms = [f"{'-+'[x >= 0]} {abs(x):g}{_TERMS[name]}" for name, x in rounded.items()]
+        formula = " ".join(terms).removeprefix("+ ")
+        lines = [
+            f"T* = clip({formula}, {clip})   ({self.coefficients.name})",
+            f"  from {len(self.conditions)} conditions, {self.runs} runs ({self.diverged} "
+            f"diverged, counted as chance), {self.how}",
+            f"  mean regret to the best grid T: {100 * self.regret:.2f} points  ({rivals})",
+            f"  found by: {self.solution.how}",
+        ]
+        for name, value in self.values.items():
+            band = ", ".join(f"{end:.4f}" for end in self.intervals.get(name, ()))
+            told = f"   [{band}]" if band else ""
+            told = "   not identified" if name in self.unidentified else told
+            lines.append(f"  {SYMBOLS[name]} = {value:8.4f}{told}")
+        if self.intervals and len(self.unidentified) < len(self.values):
+            lines.append(
+                "  intervals: 95 %, from a bootstrap over conditions, and all that the noise "
+                "cannot tell apart"
+            )
+        if self.unidentified:
+            ends = zip(self.values, self.flat[0].low, self.flat[0].high, strict=True)
+            spans = ", ".join(f"{SYMBOLS[n]} {low:.3g} … {high:.3g}" for n, low, high in ends)
+            lines.append(f"  flat valley, on which less than 0.1 points are lost: {spans}")
+        lines += [f"  note: {flag}" for flag in self.flags]
+        return "\n".join(lines + [f"  left out: {text}" for text in self.left_out])
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as plain JSON types, missing values as null."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    rows: list[dict[str, Any]] = plain.to_dict(orient="records")
+    return rows

@@ -1,0 +1,135 @@
+"""Calibration: how well confidence fits accuracy, and the temperature found after training."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from dataclasses import asdict, dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tstar.errors import TstarError, TstarWarning, require
+from tstar.lab.methods.common import at_temperature, missing, predict
+from tstar.lab.methods.interface import Facts, Recipe
+from tstar.output_layer import tempered_heads
+from tstar.surgery import temper
+
+LOWEST, HIGHEST = 0.01, 100.0  # bounds of T
+
+
+def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = 15) -> float:
+    r"""Expected calibration error: Σ_b (n_b/n)·|accuracy_b − confidence_b|.
+
+    Bin b holds the samples whose largest probability lies in [b/B, (b+1)/B).
+
+    Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
+    """
+    sure, predicted = probabilities.detach().max(1)
+    edges = torch.linspace(0, 1, bins + 1, dtype=sure.dtype, device=sure.device)
+    of = (torch.bucketize(sure, edges, right=True) - 1).clamp_(0, bins - 1)
+    gaps = (predicted == targets).double() - sure.double()
+    return float(gaps.new_zeros(bins).index_add(0, of, gaps).abs().sum() / len(targets))
+
+
+def nll(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> float:
+    """The mean of −log softmax(z/T)_y, in float64."""
+    return F.cross_entropy(logits.double() / temperature, targets).item()
+
+
+def fit_temperature(logits: Tensor, targets: Tensor) -> tuple[float, bool]:
+    r"""T = argmin over [0.01, 100] of CE(z/T, y), searched over ln(1/T); and whether it is a bound.
+
+    CE is convex in 1/T, hence has one valley in ln(1/T), which a bounded scalar search finds. T = 1
+    is kept if the search finds nothing better, so the NLL never gets worse. If every sample is
+    classified correctly the NLL falls forever as T falls: then T is as low as the bound, or
+    rounding, lets it be. The logits (N, K) are unnormalized, never probabilities.
+    """
+    z = logits.detach().double()
+    if not len(targets) or not bool(torch.isfinite(z).all()):
+        raise TstarError(
+            f"logits must be finite and at least one, got {len(targets)} with NaN or infinity "
+            "among them; has the model diverged?"
+        )
+    found = require("scipy.optimize", "lab").minimize_scalar(
+        lambda log_beta: nll(z, targets, math.exp(-log_beta)),
+        bounds=(-math.log(HIGHEST), -math.log(LOWEST)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    best = math.exp(-float(found.x))
+    if nll(z, targets, best) > nll(z, targets):
+        best = 1.0
+    separable = bool((z.argmax(dim=1) == targets).all())
+    return best, separable or not LOWEST * 1.001 <= best <= HIGHEST / 1.001
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What temperature scaling did, on the data that it was fitted on."""
+
+    temperature: float
+    val_nll_before: float
+    val_nll_after: float
+    val_ece_before: float
+    val_ece_after: float
+    at_bound: float
+
+
+def _scale(model: nn.Module, logits: Tensor, targets: Tensor) -> Calibration:
+    """Multiply the temperature of the model's tempered heads by the one that suits its logits."""
+    T, at_bound = fit_temperature(logits, targets)
+    for head in tempered_heads(model).values():
+        head.set_temperature(float(head.temperature) * T)
+    scaled = logits.double() / T
+    before, after = (calibration_error(z.softmax(1), targets) for z in (logits, scaled))
+    losses = nll(logits, targets), nll(logits, targets, T)
+    return Calibration(T, *losses, before, after, float(at_bound))
+
+
+def calibrate(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[nn.Module, Calibration]:
+    """A copy of a trained model whose logits are divided by the T that suits them; and its effect.
+
+    The model must return logits. A head that is tempered already is rescaled, any other is tempered
+    without a norm. The predicted classes stay the same.
+
+    Args:
+        model: a trained classifier.
+        inputs: validation inputs, as the model takes them; not the data it was trained on.
+        targets: their classes.
+    """
+    scaled = copy.deepcopy(model)
+    if not tempered_heads(scaled):
+        scaled = temper(scaled, 1.0, norm=None, inplace=True)
+    result = _scale(scaled, predict(model, inputs), targets)
+    if result.at_bound:
+        warnings.warn(
+            f"T = {result.temperature:.3g} is the bound of the search: these data have no best "
+            "temperature (perhaps all are classified correctly). Use more validation data.",
+            TstarWarning,
+            stacklevel=2,
+        )
+    return scaled, result
+
+
+def temperature_scaling(model: nn.Module, facts: Facts) -> Recipe:
+    r"""Train with CE(z, y); then T = argmin_{T>0} CE(z/T, y) on validation data, weights frozen.
+
+    Eval mode is enforced and restored; the argmax, and so the accuracy, never changes. NLL and ECE
+    on the validation data before and after are recorded.
+
+    Reference: Guo et al. 2017, "On Calibration of Modern Neural Networks" (S). The bounds of T,
+    0.01 and 100, are ours.
+    """
+
+    def finish(model: nn.Module, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+        if len(targets) == 0:
+            raise missing("temperature-scaling", "validation data")
+        return asdict(_scale(model, predict(model, inputs), targets))
+
+    # Trained with a head at T = 1, so that afterwards only a buffer changes.
+    recipe = at_temperature(model, 1.0, facts, norm=None)
+    recipe.finish = finish
+    return recipe

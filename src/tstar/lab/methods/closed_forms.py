@@ -1,0 +1,160 @@
+"""Methods whose temperature is a closed form (:mod:`tstar.lab.methods.rules`), or given."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tstar.formula import temperature
+from tstar.head import Norm, class_dim, weight_of
+from tstar.lab.methods.backbone import Backbone
+from tstar.lab.methods.common import at_temperature, missing, with_head
+from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.methods.rules import adacos_scale, normface_scale, rule
+from tstar.schedule import Schedule
+
+
+def fixed(
+    model: nn.Module,
+    facts: Facts,
+    *,
+    temperature: float = 1.0,
+    norm: Norm | Literal["none"] | None = None,
+    backbone: Backbone = "as-is",
+) -> Recipe:
+    r"""L = CE(z/T, y) at a given T, for sweeps and for those who know better.
+
+    Args:
+        temperature: T > 0.
+        norm: ``"batch"`` inserts the paper's BatchNorm before the output layer, ``None`` (in files
+            ``"none"``) nothing.
+        backbone: the gradient into the backbone: ``"as-is"`` (divided by T, and by σ with BN),
+            ``"times-t"`` (multiplied by T) or ``"matched"`` (as large as the plain model's,
+            measured on one batch).
+    """
+    return at_temperature(model, temperature, facts, None if norm == "none" else norm, backbone)
+
+
+def sqrt_m(model: nn.Module, facts: Facts) -> Recipe:
+    r"""L = CE(z/sqrt(M), y), no norm inserted: attention's rule, the output layer's rows as keys.
+
+    Reference: Vaswani et al. 2017, eq. 1; the paper's row "T = sqrt(M)" (S).
+    """
+    return at_temperature(model, rule("sqrt-m", facts.num_features), facts, norm=None)
+
+
+def ours(
+    model: nn.Module,
+    facts: Facts,
+    *,
+    variant: Literal["base", "csg", "cn", "csgcn"] = "cn",
+    schedule: Literal["constant", "linear", "cosine", "warmup", "step"] = "constant",
+) -> Recipe:
+    r"""L = CE(z/T*, y), z = W·BN(h) + b, T* the closed form of :mod:`tstar.formula`.
+
+    Reference: Hasegawa & Sakai; four coefficient sets, ``variant`` = base, csg, cn, csgcn (S).
+
+    Args:
+        variant: which set.
+        schedule: how T moves over the epochs. ``"constant"`` is the paper's; the others reach T* at
+            the last epoch from 1 (``"linear"``, ``"cosine"``), after a fifth of the epochs from 1
+            (``"warmup"``), or train at T*/4 for the first three quarters and at T* in the last
+            (``"step"``, the shape of heated-up softmax). All but the constant are ours.
+    """
+    if "csg" in variant and facts.csg is None:
+        hint = "pass csg=… (see tstar.csg), or take 'ours-cn' or 'ours-base'."
+        raise missing(f"ours-{variant}", "csg", hint)
+    T = temperature(facts.num_features, facts.num_classes, facts.csg, variant=variant)
+    recipe = at_temperature(model, T, facts, norm="batch")
+    if schedule == "constant":
+        return recipe
+    last, epochs = max(facts.epochs - 1, 1), facts.epochs
+    over = {
+        "linear": Schedule.linear(1.0, T, last),
+        "cosine": Schedule.cosine(1.0, T, last),
+        "warmup": Schedule.warmup(T, max(epochs // 5, 1)),
+        "step": Schedule(lambda epoch: T if epoch >= 3 * epochs // 4 else T / 4),
+    }
+    moving = over[schedule].drive(recipe.model)
+
+    def on_epoch(epoch: int, epochs: int) -> float:
+        moving.go_to(epoch - 1)
+        return 1.0
+
+    recipe.on_epoch = on_epoch
+    return recipe
+
+
+class UnitHead(nn.Module):
+    r"""z = (w_k/‖w_k‖)·g(h) / T, no bias; g(h) = h/‖h‖ (cosine) or BatchNorm(h).
+
+    The raw rows start as those of the layer that it replaces. ``temperature`` is a buffer, as in a
+    tempered head, so that a schedule can drive it. Nothing can be folded: the weights stay
+    normalized while they train, and a cosine divides by the sample's own norm.
+    """
+
+    temperature: Tensor
+
+    def __init__(self, layer: nn.Module, temperature: float, features: str) -> None:
+        super().__init__()
+        weight = weight_of(layer).flatten(1)
+        self.weight = nn.Parameter(weight.detach().clone())
+        self.norm: nn.BatchNorm1d | None = None
+        if features == "batch":
+            self.norm = nn.BatchNorm1d(weight.shape[1], device=weight.device, dtype=weight.dtype)
+        self.register_buffer("temperature", torch.tensor(temperature, device=weight.device))
+        self._dim = class_dim(layer)
+
+    def set_temperature(self, temperature: float) -> None:
+        self.temperature.fill_(temperature)
+
+    def forward(self, features: Tensor) -> Tensor:
+        h = features.movedim(self._dim, -1)
+        if self.norm is None:
+            h = F.normalize(h, dim=-1)
+        else:
+            h = self.norm(h.reshape(-1, h.shape[-1])).reshape(h.shape)
+        logits = F.linear(h, F.normalize(self.weight, dim=-1))
+        return (logits / self.temperature).movedim(-1, self._dim)
+
+
+def heated_up(model: nn.Module, facts: Facts) -> Recipe:
+    r"""L = CE(ŵ_k·BN(h)/T, y), ŵ_k = w_k/‖w_k‖, T = sqrt(M)/16; then 4·T.
+
+    The last quarter of the epochs runs at 4·T and a tenth of the learning rate.
+
+    Reference: Zhang et al. 2018, "Heated-Up Softmax Embedding" (S).
+    """
+    T = rule("heated-up", facts.num_features)
+    recipe = with_head(model, facts, lambda layer: UnitHead(layer, T, "batch"))
+    heated = Schedule(lambda hot: 4 * T if hot else T).drive(recipe.model)
+
+    def on_epoch(epoch: int, epochs: int) -> float:
+        hot = 4 * (epoch - 1) >= 3 * epochs
+        heated.go_to(int(hot))
+        return 0.1 if hot else 1.0
+
+    recipe.on_epoch = on_epoch
+    return recipe
+
+
+def adacos_fixed(model: nn.Module, facts: Facts) -> Recipe:
+    r"""L = CE(s·cos(w_k, h), y) with s = sqrt(2)·ln(K − 1); refused at K = 2, where s = 0.
+
+    Reference: Zhang et al. 2019, "AdaCos", the fixed scale (S).
+    """
+    T = 1 / adacos_scale(facts.num_classes)
+    return with_head(model, facts, lambda layer: UnitHead(layer, T, "cosine"))
+
+
+def normface_bound(model: nn.Module, facts: Facts) -> Recipe:
+    r"""L = CE(s·cos(w_k, h), y) with s = (K−1)/K·ln((K−1)·P/(1−P)), P = 0.99.
+
+    Reference: Wang et al. 2017, "NormFace"; Wang et al. 2018, "CosFace", the bound on s (S). That
+    we take the bound itself as the scale, and P = 0.99, is ours.
+    """
+    T = 1 / normface_scale(facts.num_classes)
+    return with_head(model, facts, lambda layer: UnitHead(layer, T, "cosine"))

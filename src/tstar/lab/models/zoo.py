@@ -1,0 +1,129 @@
+"""Networks of torchvision, timm and transformers by name, with a new output layer of K classes.
+
+The libraries are imported on use; each comes with the extra of its name (torchvision: ``vision``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from tstar.errors import TstarError, require, unknown
+from tstar.head import replaced
+from tstar.lab.data.limits import fetched
+from tstar.output_layer import find_head
+
+_WHERE = (
+    "Check the name; what is not on this machine needs a network connection, or a local folder."
+)
+
+
+def build(
+    library: str,
+    name: str,
+    num_classes: int,
+    num_features: int | None,
+    in_channels: int,
+    pretrained: bool,
+) -> nn.Module:
+    """The network ``name`` of ``library``; a ``num_features`` that is given must be its own."""
+    make = {"torchvision": _torchvision, "timm": _timm, "transformers": _transformers}[library]
+    model = make(name, num_classes, in_channels, pretrained)
+    if num_features is not None and (found := find_head(model).num_features) != num_features:
+        raise TstarError(
+            f"{library}/{name} has {found} features, but got num_features={num_features}; "
+            "leave it out, or use a network of this package, whose width can be chosen."
+        )
+    return model
+
+
+def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    models = require("torchvision.models", "vision")
+    known = models.list_models(module=models)
+    if name not in known:
+        raise unknown("network of torchvision", name, known, "torchvision.models.list_models()")
+    if in_channels != 3:
+        raise TstarError(
+            f"torchvision/{name} takes 3 input channels, but got in_channels={in_channels}; repeat "
+            f"gray images, or use timm/{name}, whose first layer can be chosen."
+        )
+    # Two old networks warn about their slow initialization, and have a second, auxiliary output.
+    quiet = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    auxiliary = {"aux_logits": False} if quiet else {}
+    if not pretrained:
+        model: nn.Module = models.get_model(name, num_classes=num_classes, **quiet, **auxiliary)
+        return model
+    model = fetched(
+        lambda: models.get_model(name, weights="DEFAULT"), f"torchvision/{name}", _WHERE
+    )
+    if auxiliary:
+        raise TstarError(f"torchvision/{name} has two outputs when pretrained; use timm/{name}.")
+    return _replace_output(model, num_classes)
+
+
+def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    timm = require("timm", "vision")
+    plain = name.partition(".")[0]  # resnet50.a1_in1k: architecture and weights
+    if not timm.is_model(plain) and not name.startswith("hf_hub:"):
+        raise unknown("network of timm", plain, timm.list_models(), "timm.list_models()")
+    model: nn.Module = fetched(
+        lambda: timm.create_model(
+            name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
+        ),
+        f"timm/{name}",
+        _WHERE,
+    )
+    return model
+
+
+def _transformers(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
+    """A classifier of text, from a local folder's configuration or the hub's."""
+    transformers = require("transformers", "text")
+    local = Path(name).expanduser()
+    source = str(local) if local.is_dir() else name
+
+    def make() -> nn.Module:
+        config = transformers.AutoConfig.from_pretrained(source, num_labels=num_classes)
+        auto = transformers.AutoModelForSequenceClassification
+        model: nn.Module = (
+            auto.from_pretrained(source, config=config, ignore_mismatched_sizes=True)
+            if pretrained
+            else auto.from_config(config)
+        )
+        return model
+
+    return TokenLogits(fetched(make, f"transformers/{name}", _WHERE))
+
+
+def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
+    """A new linear output layer of ``num_classes``, initialized as torch does."""
+    old: Any = find_head(model).layer
+    new: nn.Module
+    if isinstance(old, nn.Conv2d):
+        kernel: Any = old.kernel_size
+        new = nn.Conv2d(old.in_channels, num_classes, kernel, bias=old.bias is not None)
+    else:
+        new = nn.Linear(old.in_features, num_classes, bias=old.bias is not None)
+    return replaced(model, old, new)
+
+
+class TokenLogits(nn.Module):
+    """The logits alone, as every trainer expects, of token ids (N×L, padded on the right).
+
+    Padding is masked, and columns of padding alone are left out.
+    """
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model, self.padding = model, getattr(model.config, "pad_token_id", None)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if len(inputs) == 1 and not named and self.padding is not None:
+            mask = inputs[0] != self.padding
+            mask[:, 0] = True  # a text without tokens still is a sample
+            length = int(mask.any(0).nonzero().max()) + 1
+            named = {"attention_mask": mask[:, :length].long()}
+            inputs = (inputs[0][:, :length],)
+        return self.model(*inputs, **named).logits

@@ -1,0 +1,136 @@
+"""Parts of your own: a function or class named as ``package.module:name`` or ``./file.py:name``.
+
+A part is known by a hash of its file: a changed file gives other runs. A file may import the files
+beside it, which do not count for the hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tstar.errors import TstarError, unknown
+
+_REFERENCE = re.compile(r"(.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)")
+
+
+def is_reference(text: object) -> bool:
+    """Whether a name is written as ``module:name`` or ``file.py:name``."""
+    return isinstance(text, str) and _REFERENCE.fullmatch(text) is not None
+
+
+def resolve(reference: str, folder: Path) -> str:
+    """The reference with its file's full path. A module in ``folder`` is that file."""
+    place, _, name = reference.rpartition(":")
+    beside = folder / (place if place.endswith(".py") else place.replace(".", "/") + ".py")
+    if place.endswith(".py") or beside.is_file():
+        return f"{beside.expanduser().resolve()}:{name}"
+    return reference
+
+
+def reference_to(part: object, what: str) -> str:
+    """The reference of a function or class that a script has."""
+    name, module = getattr(part, "__qualname__", ""), str(getattr(part, "__module__", ""))
+    file = getattr(sys.modules.get(module), "__file__", None)
+    script = module in ("__main__", "__mp_main__")
+    known = inspect.isfunction(part) or inspect.isclass(part)
+    if not known or not name.isidentifier() or (script and file is None):
+        raise TstarError(
+            f"{what} must be a function or class at the top level of a file, got {part!r}."
+        )
+    return f"{Path(str(file)).resolve()}:{name}" if script else f"{module}:{name}"
+
+
+def load(reference: str) -> Callable[..., Any]:
+    """Import a part, or say what went wrong in one error that names it."""
+    place, _, name = reference.rpartition(":")
+    try:
+        module = _file_module(Path(place)) if place.endswith(".py") else import_module(place)
+    except (Exception, SystemExit) as error:
+        raise failed(reference, "could not be imported", error) from error
+    known: dict[str, Callable[..., Any]]
+    known = {n: value for n, value in vars(module).items() if callable(value)}
+    if name not in known:
+        raise unknown(f"function or class in {place}", name, known)
+    return known[name]
+
+
+def call(reference: str, function: Callable[..., Any], *args: Any, **offered: Any) -> Any:
+    """Call a part with those of the ``offered`` keywords that it takes; its errors name it."""
+    with explained(reference):
+        return function(*args, **{k: v for k, v in offered.items() if takes(function, k)})
+
+
+def bound(reference: str) -> Callable[..., Any]:
+    """A part, imported once; whatever it raises names it."""
+    return partial(call, reference, load(reference))
+
+
+@contextmanager
+def explained(reference: str) -> Iterator[None]:
+    """Whatever a part raises inside becomes one error that names the part and the line."""
+    try:
+        yield
+    except TstarError:
+        raise
+    except Exception as error:
+        raise failed(reference, "failed", error) from error
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function can be given this keyword."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return False
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def failed(reference: str, how: str, error: BaseException) -> TstarError:
+    """One error that names the part, the error and the line."""
+    if isinstance(error, TstarError):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if f.filename == reference.rpartition(":")[0]] or frames
+    where = f" ({Path(mine[-1].filename).name}, line {mine[-1].lineno})" if mine else ""
+    return TstarError(f"{reference} {how}: {type(error).__name__}: {error}{where}.")
+
+
+def fingerprint(reference: str) -> str:
+    """The hash of the file that a part is in."""
+    place = reference.rpartition(":")[0]
+    file = place if place.endswith(".py") else inspect.getsourcefile(import_module(place))
+    return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()[:16]
+
+
+def _file_module(path: Path) -> ModuleType:
+    main = sys.modules["__main__"]
+    if (file := getattr(main, "__file__", None)) and Path(file).resolve() == path:
+        return main
+    content = path.read_bytes()
+    # Named by its content: a file that has changed is imported anew.
+    name = f"_own_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = str(path)
+    sys.path.insert(0, str(path.parent))
+    try:
+        # Compiled here: Python's own cache would miss a change within a second.
+        exec(compile(content, str(path), "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
+    return module

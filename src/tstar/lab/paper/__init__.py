@@ -1,0 +1,10 @@
+"""The paper's own results as data: every table, its marks, and what its cells say.
+
+Hasegawa & Sakai, "Analytical Softmax Temperature Setting from Feature Dimensions for Model- and
+Domain-Robust Classification". ``table("datasets")`` and its like are data frames, one row per
+printed row.
+"""
+
+from tstar.lab.paper.loading import marks, table, tables
+
+__all__ = ["marks", "table", "tables"]

@@ -1,0 +1,14 @@
+"""Reports: store → records → figures and tables → one page.
+
+``load`` reads a store, ``FIGURES`` lists what can be drawn, ``write_report`` makes the folder that
+``tstar report`` makes. Data are DataFrames; drawing computes nothing.
+"""
+
+from tstar.lab.report.catalogue import FIGURES, get_figure
+from tstar.lab.report.headline import headline
+from tstar.lab.report.records import Records, load
+from tstar.lab.report.style import save
+from tstar.lab.report.write import Written, watch_report, write_report
+
+__all__ = ["FIGURES", "Records", "Written", "get_figure", "headline", "load", "save"]
+__all__ += ["watch_report", "write_report"]

@@ -1,0 +1,56 @@
+"""The law's T for a condition: one door to the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tstar.errors import TstarError
+from tstar.formula import Coefficients, temperature, training_aware
+from tstar.training import MOMENTUM, Training
+
+# lr·steps of the trainings that the law was measured on: the second atlas (results/atlas2).
+_MEASURED = {"sgd": (0.046, 1096.0), "adam": (0.0112, 16.4)}
+
+
+def law(facts: Mapping[str, Any]) -> float | None:
+    """tstar's T at the run's own rate; ``None`` if the law was not measured on such a training.
+
+    It was measured with cross-entropy, SGD and Adam's family, over a range of lr·steps. It is not
+    all that ``tstar.recommend`` says, which may advise another rate, or to leave the model.
+    """
+    M, K = (number(facts.get(name)) for name in ("num_features", "num_classes"))
+    how = {name: number(facts.get(name)) for name in ("lr", "steps", "momentum", "batch_size")}
+    usual = facts.get("loss") in (None, "cross-entropy")
+    if None in (M, K, how["lr"], how["steps"]) or not usual:
+        return None
+    optimizer, scenario = str(facts.get("optimizer") or ""), str(facts.get("scenario") or "scratch")
+    try:
+        told = Training(optimizer, scenario=scenario, **how)  # type: ignore[arg-type]
+        low, high = _MEASURED.get(told.family or "", (1.0, 0.0))
+        law = training_aware().law
+        longer = (1 - MOMENTUM) / told.rest if told.family == "sgd" else 1.0
+        if law is None or not low <= (told.lr or 0) * (told.steps or 0) * longer <= high:
+            return None
+        T = law.temperature(M or 1, K or 2, told)
+    except TstarError:  # an optimizer that nobody knows
+        return None
+    # Fine-tuning with SGD below T = 1 is never advised.
+    return max(T, 1.0) if told.family == "sgd" and scenario == "finetune" else T
+
+
+def of_paper(
+    facts: Mapping[str, Any], *, variant: str | None = None, chosen: Coefficients | None = None
+) -> float | None:
+    """T* of the paper's variant or of other coefficients; ``None`` if a fact is missing."""
+    M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
+    try:
+        whole = None if K is None else int(K)
+        return temperature(int(M or 0), whole, csg or None, variant=variant, coefficients=chosen)
+    except TstarError:
+        return None
+
+
+def number(value: Any) -> float | None:
+    """A number, or ``None`` if it is missing."""
+    return None if value is None or value != value else float(value)

@@ -1,0 +1,168 @@
+"""The whole report: figures, tables and page into a folder, once or while a sweep runs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tstar.errors import TstarError
+from tstar.lab.report.catalogue import FIGURES
+from tstar.lab.report.headline import Headline, headline
+from tstar.lab.report.own_tables import advice_table, conditions_table, methods_table
+from tstar.lab.report.page import RELOAD, build_page
+from tstar.lab.report.paper_tables import paper_tables
+from tstar.lab.report.records import Records, load
+from tstar.lab.report.style import format_of, save
+from tstar.lab.report.tables import Table
+
+PICTURES = 4  # of one figure in the folder
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report consists of."""
+
+    page: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Table, ...]
+    headline: Headline | None
+    missing: tuple[str, ...]
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "page": str(self.page),
+            "figures": [str(path) for path in self.figures],
+            "tables": [table.name for table in self.tables],
+            "headline": self.headline and asdict(self.headline),
+            "missing": list(self.missing),
+            "command": self.command,
+        }
+
+
+def write_report(
+    runs: str | os.PathLike[str],
+    folder: str | os.PathLike[str] = "report",
+    *,
+    formats: Sequence[str] = ("svg",),
+    fits: bool = True,
+    reload: int = 0,
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+    **options: Any,
+) -> Written:
+    """Make a report of a store: ``index.html``, ``figures/`` and ``tables/``.
+
+    The folder has the first four pictures of a figure; ``tstar figure`` draws all of them.
+
+    Args:
+        runs: a store (``.db``), or an export of one (``.parquet``, ``.csv``).
+        folder: to write.
+        formats: of the figures in the folder, any of svg, pdf, png.
+        fits: whether to fit coefficients for the paper's three tables of them.
+        reload: seconds after which the page loads itself again; 0: never.
+        progress: called with what is done, of how many, and what is next.
+        options: metric, average, variant, coefficients, where and study, as for
+            :func:`tstar.lab.report.load`.
+
+    Returns:
+        What was written.
+    """
+    for kind in formats:
+        format_of(f"figure.{kind}")
+    target, total = Path(folder), len(FIGURES) + 3
+    progress(0, total, "reading runs")
+    records = load(runs, **options)
+    missing: list[str] = []
+
+    def tried(what: str, make: Callable[[Records], Any]) -> list[Any]:
+        try:
+            return [make(records)]
+        except TstarError as error:
+            missing.append(f"{what}: {error}")
+            return []
+
+    files, figures = [], []
+    for i, plot in enumerate(FIGURES.values()):
+        progress(i + 1, total, f"figure {plot.name}")
+        for frame in tried(plot.title, plot.data):
+            figures.append((plot, frame))
+            for number, part in enumerate(plot.parts(frame)[:PICTURES], 1):
+                figure = plot.draw(part)
+                stem = plot.name if number == 1 else f"{plot.name}-{number}"
+                files += [save(figure, target / "figures" / f"{stem}.{kind}") for kind in formats]
+    progress(total - 2, total, "tables")
+    # The advice first, which the page is about; then the paper's tables, then ours.
+    tables = tried("Advice table", advice_table)
+    found, reasons = paper_tables(records, fits=fits)
+    missing += reasons
+    tables += [*found, *tried("Conditions table", conditions_table)]
+    tables += tried("Methods table", methods_table)
+    for table in tables:
+        table.write(target / "tables")
+    progress(total - 1, total, "page")
+    first = next(iter(tried("Headline", headline)), None)
+    command = records.command("report") + ("" if fits else " --no-fits")
+    page = target / "index.html"
+    _replaced(page, build_page(records, command, first, figures, tables, missing, reload))
+    progress(total, total, "done")
+    return Written(page, tuple(files), tuple(tables), first, tuple(missing), command)
+
+
+def watch_report(
+    runs: str | os.PathLike[str],
+    folder: str | os.PathLike[str] = "report",
+    *,
+    every: float = 10.0,
+    tell: Callable[[str], None] = lambda text: None,
+    **options: Any,
+) -> None:
+    """Rebuild a report whenever the store has changed, until interrupted; the store is only read.
+
+    The page loads itself again while this runs; the last one, after an interrupt, does not.
+
+    Args:
+        runs: a store (``.db``).
+        folder: to write.
+        every: seconds between two looks at the store.
+        tell: called with what happened.
+        options: as for :func:`write_report`.
+    """
+    path = Path(runs)
+    if path.suffix not in (".db", ".sqlite", ".sqlite3") or not path.is_file():
+        raise TstarError(f"Only a store of a sweep (.db) that exists can be watched, got {path}.")
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    seen, reload = None, max(5, int(every))
+    try:
+        while True:
+            # SQLite counts the commits of other connections; it reads no row for that.
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if version != seen:
+                seen = version
+                try:
+                    made = write_report(runs, folder, reload=reload, **options)
+                    tell(f"{time.strftime('%H:%M:%S')} {made.page}")
+                except TstarError as error:  # nothing has ended yet
+                    tell(str(error))
+            time.sleep(every)
+    except KeyboardInterrupt:
+        tell("stopped: the page no longer loads itself")
+    finally:
+        connection.close()
+        page = Path(folder) / "index.html"
+        if page.is_file():
+            text = page.read_text(encoding="utf-8").replace(RELOAD.format(reload), "", 1)
+            _replaced(page, text)
+
+
+def _replaced(path: Path, text: str) -> None:
+    """Write a file at once: a browser that reloads never sees half a page."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

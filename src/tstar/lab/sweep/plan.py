@@ -1,0 +1,173 @@
+"""From a study to what is to be done: checksums, csg, teachers, and what the store has already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from tstar import difficulty
+from tstar.errors import TstarError
+from tstar.lab.data import DataSet
+from tstar.lab.sweep import shared
+from tstar.lab.sweep.columns import FINAL
+from tstar.lab.sweep.execute import (
+    DataKey,
+    Job,
+    build_model,
+    execute,
+    get_method,
+    inputs_for,
+    load_data,
+    make_example,
+)
+from tstar.lab.sweep.spec import OWN, Places, Spec
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import Study
+
+
+@dataclass(frozen=True)
+class Todo:
+    """The runs of a study, teachers first, with what can be known before they start.
+
+    ``csg`` is by data checksum; ``teacher_of`` gives the key of a run's teacher.
+    """
+
+    specs: tuple[Spec, ...]
+    csg: dict[str, float]
+    teacher_of: dict[str, str]
+    status: Mapping[str, str]
+    places: Places = field(default_factory=dict)
+    data_root: str | None = None
+    folder: str | None = None
+
+    @property
+    def todo(self) -> list[Spec]:
+        return [spec for spec in self.specs if self.status.get(spec.key) not in FINAL]
+
+    def job(self, spec: Spec, store: Store, checkpoint: float | None) -> Job:
+        """A run with what it needs that is not part of its identity."""
+        teacher = self.teacher_of.get(spec.key)
+        weights = None if teacher is None else store.weights_path(teacher).read_bytes()
+        csg = self.csg.get(spec.data_checksum or "") if spec.csg is None else spec.csg
+        file = None if checkpoint is None else (str(store.checkpoint_path(spec.key)), checkpoint)
+        return Job(spec, self.data_root, csg, weights, "cpu", self.places, self.folder, file)
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in which state, ``missing`` if the store does not know them."""
+        return dict(Counter(self.status.get(spec.key, "missing") for spec in self.specs))
+
+
+def make_plan(
+    study: Study,
+    store: Store | None,
+    *,
+    data_root: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
+    folder: str | None = None,
+    read: Callable[[DataKey], DataSet] | None = None,
+) -> Todo:
+    """Read the data once each, check every name, and compare with the store.
+
+    Large data sets are written to the ``folder``, from which workers map them. A dry run gives a
+    reader of its own, ``read``: then no csg is computed, and no weights are looked for.
+    """
+    load_data.cache_clear()  # files and functions may have changed since the last sweep
+    places = study.places
+    found: dict[str, Spec] = {}
+    teacher_of: dict[str, str] = {}
+    known: dict[str, float] = {}
+    turn = {spec: index for index, spec in enumerate(study.specs)}
+    position: dict[str, int] = {}
+    methods = {(s.method, s.options): s.resolved(places) for s in study.specs}
+    needs = {named: get_method(s).needs for named, s in methods.items()}
+    for source in sorted({DataKey.of(s) for s in study.specs}, key=str):
+        mine = [s for s in study.specs if DataKey.of(s) == source]
+        key = DataKey.of(mine[0].resolved(places))
+        data = load_data(key, data_root, folder) if read is None else read(key)
+        digest = shared.checksum(data)
+        if folder is not None:
+            _share(key, data_root, folder)
+        asked = any("csg" in needs[s.method, s.options] for s in mine if s.csg is None)
+        if read is None and (study.csg or asked):
+            stored = store.known_csg(digest) if store is not None else None
+            if stored is None:
+                say(f"csg of {source.dataset} …")
+                stored = float(difficulty.csg(data, seed=0))
+            known[digest] = stored
+        _check_networks(mine, data, data_root, places)
+        _rehearse([s for s in mine if s.source is not None], data, data_root, places)
+        for spec in mine:
+            need, full = needs[spec.method, spec.options], replace(spec, data_checksum=digest)
+            if "validation" in need and spec.config.val_fraction == 0:
+                raise TstarError(
+                    f"val_fraction > 0 must hold for method {spec.method!r}, which uses "
+                    "validation data."
+                )
+            if "teacher" in need:
+                teacher = full.teacher()
+                found.setdefault(teacher.key, teacher)
+                teacher_of[full.key] = teacher.key
+            else:
+                full = replace(full, teacher_features=None)
+            found.setdefault(full.key, full)
+            position.setdefault(full.key, turn[spec])
+    # Teachers first, then the study's own order.
+    ordered = sorted(found.values(), key=lambda spec: position.get(spec.key, -1))
+    status = store.status() if store is not None else {}
+    for spec in ordered:
+        if spec.role == "teacher" and store and not store.weights_path(spec.key).exists():
+            status.pop(spec.key, None)  # without its weights it is of no use to its students
+    plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder)
+    # Weights are looked for (and fetched, if the library does so) once, before any worker starts.
+    fetched = [s.resolved(places) for s in plan.todo if s.weights is not None and read is None]
+    for spec in {(s.model, s.weights): s for s in fetched}.values():
+        build_model(spec, load_data(DataKey.of(spec), data_root, folder), data_root)
+    return plan
+
+
+def _share(key: DataKey, root: str | None, folder: str) -> None:
+    """Write a whole set once for all workers; the parts drawn from it are drawn by each."""
+    place = shared.place(folder, key.dataset, key.size)
+    whole = load_data(DataKey(key.dataset, key.size), root, folder)
+    if not shared.is_shared(place) and whole.texts is None:
+        shared.save(whole, place)
+        load_data.cache_clear()  # from here on this process maps it as well
+
+
+def _check_networks(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
+    """A wrong name, width or shape of the samples is said now, not by every run."""
+    for spec in {(s.model, s.num_features, s.trunk_features, s.depth): s for s in specs}.values():
+        scratch = replace(spec.resolved(places), weights=None, scenario="scratch")
+        model, inputs = build_model(scratch, data, root), inputs_for(scratch, data, root)
+        try:
+            with torch.no_grad():
+                model.eval()(make_example(inputs))
+        except TstarError:
+            raise
+        except Exception as error:
+            shape = "×".join(map(str, inputs.x_train.shape[1:]))
+            raise TstarError(
+                f"The network {spec.model!r} must take the samples of {spec.dataset!r} "
+                f"({inputs.domain}, of shape {shape}), but raised {type(error).__name__}: {error}."
+            ) from error
+
+
+def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
+    """One step with each combination of parts of your own: a broken one is told before any run."""
+    combinations = {tuple(s.to_dict()[name] for name in OWN): s for s in reversed(specs)}
+    for spec in combinations.values():
+        if "teacher" in get_method(spec.resolved(places)).needs:
+            continue  # its teacher is not trained yet
+        size = min(32, spec.config.batch_size)
+        config = replace(spec.config, steps=1, batch_size=size, compile=False)
+        fewest = max(data.num_classes, min(4 * size, len(data.y_train)))
+        small = data.subset(min(2 * fewest, len(data.y_train)), min(64, len(data.y_test)))
+        trial = replace(spec, config=config, data_checksum=None)
+        outcome = execute(Job(trial, root, spec.csg or 1.0, places=places), small)
+        if outcome.status not in FINAL:
+            why = outcome.values["error"].strip()
+            why = why.splitlines()[-1] if why.startswith("Traceback") else why
+            raise TstarError(f"A trial step of the run {spec} failed: {why}")

@@ -1,0 +1,68 @@
+"""One read-only copy of a data set for all workers of a machine: plain files, mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from tstar.lab.data import DataSet
+from tstar.lab.data.dataset import ARRAYS
+
+_FACTS = "data.json"
+_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Inside, the folder is there; what an owner that was killed left in it is removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def place(folder: str | Path, name: str, size: int | None) -> Path:
+    return Path(folder) / hashlib.sha256(f"{name} {size}".encode()).hexdigest()[:16]
+
+
+def save(data: DataSet, path: Path) -> None:
+    """Write the arrays, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.mkdir(parents=True, exist_ok=True)
+    facts: dict[str, Any] = {"name": data.name, "domain": data.domain, "classes": data.classes}
+    for field in ARRAYS:
+        np.save(part / f"{field}.npy", getattr(data, field).contiguous().numpy())
+    (part / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    part.replace(path)
+
+
+def is_shared(path: str | Path) -> bool:
+    return (Path(path) / _FACTS).is_file()
+
+
+def load(path: str | Path) -> DataSet:
+    """The data set with its arrays mapped into memory."""
+    facts = json.loads((Path(path) / _FACTS).read_text(encoding="utf-8"))
+    # "c" (copy on write): torch warns of arrays that cannot be written.
+    x, y, x_test, y_test = (
+        torch.from_numpy(np.load(Path(path) / f"{field}.npy", mmap_mode="c")) for field in ARRAYS
+    )
+    return DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, tuple(facts["classes"]))
+
+
+def checksum(data: DataSet) -> str:
+    """The data's checksum, computed once for as long as they stay in memory."""
+    if data not in _checksums:
+        _checksums[data] = data.checksum()
+    return _checksums[data]

@@ -1,0 +1,24 @@
+"""One plain training loop, the paper's protocol by default.
+
+::
+
+    train(model_or_recipe, dataset, config=None, *, seed=0, progress=None) -> Result
+
+``model_or_recipe`` is an ``nn.Module`` (trained with cross-entropy) or the ``Recipe`` of a method,
+trained in place; ``progress(epoch, epochs, record)`` is called after each epoch. The same arguments
+give the same result, bit for bit on one CPU thread. A loss that is not finite ends as "diverged".
+"""
+
+from typing import TYPE_CHECKING
+
+from tstar.errors import lazy
+from tstar.lab.training.config import Config
+
+if TYPE_CHECKING:
+    from tstar.lab.methods.calibration import calibration_error
+    from tstar.lab.methods.common import predict
+    from tstar.lab.training.loop import Result, evaluate, train
+
+# Loaded on use, so that reading a study or a store needs no torch.
+__all__ = ["Config", "Result", "calibration_error", "evaluate", "predict", "train"]
+__getattr__ = lazy(__name__, dict.fromkeys(__all__, "loop"))

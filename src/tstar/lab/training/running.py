@@ -1,0 +1,168 @@
+"""One run of a method: build, find the output layer, prepare, train, measure; and its time."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tstar.errors import TstarError
+from tstar.lab.methods.interface import Facts, Method, check_recipe
+from tstar.lab.methods.temperature_check import runs_of, search
+from tstar.lab.training.config import Config
+from tstar.lab.training.layout import channels_last
+from tstar.lab.training.loop import Checkpoint, Progress, Result, length, train
+from tstar.lab.training.optim import make_optimizer
+from tstar.lab.training.parts import Parts, make_parts
+from tstar.output_layer import resolve_head, tempered_heads
+
+if TYPE_CHECKING:
+    from tstar.lab.data import DataSet
+
+# A forward pass is about a third of a training step (forward, and backward at twice its cost).
+FORWARD = 1 / 3
+_STEPS, _ENOUGH = 3, 2.0  # steps, or seconds
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that has ended, with what was known before it and how many trainings it took.
+
+    ``head`` is T and norm of the tempered head that the method made, if any; ``temperature`` is
+    the one that a search found.
+    """
+
+    result: Result
+    model: nn.Module
+    facts: Facts
+    parts: Parts
+    head: tuple[float, bool] | None = None
+    trainings: int = 1
+    temperature: float | None = None
+
+
+def run(
+    method: Method,
+    make_model: Callable[[], nn.Module],
+    data: DataSet | Parts,
+    config: Config,
+    *,
+    num_classes: int,
+    seed: int = 0,
+    csg: float | None = None,
+    scenario: str = "scratch",
+    teacher: Callable[[], nn.Module] | None = None,
+    head: str | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Trained:
+    """Train a method on one seed. One that searches trains each candidate; the best one counts.
+
+    Args:
+        make_model: makes the model as it is before the method changes it, the same at each call.
+        data: a data set, or what :func:`make_parts` made of it for this seed.
+        teacher: makes the trained teacher of a method that needs one.
+        head: the output layer's path, if it cannot be found without help.
+    """
+    parts = data if isinstance(data, Parts) else make_parts(data, config, seed)
+    steps, epochs = length(len(parts.y), config)
+
+    def once(method: Method, checkpoint: Checkpoint | None) -> Trained:
+        nonlocal head
+        # Models and methods may draw from the global generator: seeded here, restored afterwards.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = make_model()
+            found = resolve_head(model, head, parts.ready(parts.x[:2]).cpu())
+            if found.num_classes != num_classes:
+                raise TstarError(
+                    f"The model must have one output for each of the data's {num_classes} classes, "
+                    f"got {found.num_classes}."
+                )
+            head = found.path
+            facts = Facts(
+                num_features=found.num_features,
+                num_classes=num_classes,
+                csg=csg,
+                epochs=epochs,
+                label_smoothing=config.label_smoothing,
+                loss=config.loss,
+                teacher=teacher() if teacher and "teacher" in method.needs else None,
+                validation=parts.validation if "validation" in method.needs else None,
+                head=head,
+                inputs=parts.ready(parts.x[: config.batch_size]),
+                training=replace(config, steps=steps),
+                scenario=scenario,
+                samples=len(parts.y),
+            )
+            recipe = method.prepare(model, facts)
+            check_recipe(recipe, method.name)
+            made = [
+                (float(h.temperature), h.norm is not None)
+                for h in tempered_heads(recipe.model).values()
+            ]
+        with _dropout(recipe.model, head, config.dropout):
+            told: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
+            result = train(recipe, parts, recipe.config or config, checkpoint=checkpoint, **told)
+        return Trained(result, recipe.model, facts, parts, made[0] if made else None)
+
+    if runs_of(method) == 1:
+        return once(method, checkpoint)
+    runs: list[Trained] = []
+
+    def score(candidate: Method) -> float | None:
+        runs.append(once(candidate, None))
+        return runs[-1].result.val_accuracy  # None if it diverged
+
+    found = search(method, score)
+    best = runs[found.trials.index(found.best)]
+    trials = [[trial.temperature, trial.score] for trial in found.trials]
+    seconds = sum(run.result.seconds for run in runs)
+    result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
+    return replace(best, result=result, trainings=found.runs, temperature=found.best.temperature)
+
+
+@contextmanager
+def _dropout(model: nn.Module, head: str, share: float) -> Iterator[None]:
+    """Inside, a share of the features is dropped before the output layer while the model trains."""
+    if not share:
+        yield
+        return
+
+    def drop(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        features: Tensor = inputs[0]
+        return (F.dropout(features, share, module.training), *inputs[1:])
+
+    handle = model.get_submodule(head).register_forward_pre_hook(drop)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def step_seconds(model: nn.Module, parts: Parts, config: Config) -> float:
+    """Seconds per step, after one to warm up. Model and random generators stay as they are."""
+    generator = torch.Generator().manual_seed(0)
+    rows = (torch.arange(config.batch_size) % len(parts.y)).to(parts.y.device)
+    times = [time.perf_counter()]
+    with torch.random.fork_rng(devices=[]):
+        probe = copy.deepcopy(model).to(parts.y.device).train()
+        optimizer = make_optimizer(probe, config)
+        with channels_last(probe, images=len(parts.x.shape) == 4):
+            while len(times) < 3 or (len(times) < _STEPS + 2 and times[-1] - times[1] < _ENOUGH):
+                inputs = parts.distorted(parts.x[rows], generator)
+                with torch.autocast(inputs.device.type, torch.bfloat16, enabled=config.amp):
+                    loss = F.cross_entropy(probe(inputs), parts.y[rows])
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+                float(loss.detach())  # waits for an accelerator
+                times.append(time.perf_counter())
+    return (times[-1] - times[1]) / (len(times) - 2)

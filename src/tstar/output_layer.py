@@ -1,0 +1,494 @@
+"""Which layer of a classifier gives its logits, and how to run a copy of a model.
+
+The library's declaration counts (timm); else one run shows it. The model itself never runs: a copy
+does, on torch's meta device, which holds shapes and no numbers, or, if the model's ``forward``
+looks at numbers, a real copy. So the model may train in another thread meanwhile.
+
+Belongs here: reading a model. Changing one belongs to ``surgery.py``.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from tstar.errors import TstarError, guarded, shown
+from tstar.head import TemperedHead, check_affine, check_layer, is_output_layer, weight_of
+from tstar.samples import generator_states, set_generators
+
+WRAPPERS = (
+    *("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"),
+    *("OptimizedModule", "_FabricModule"),
+)
+# The autograd nodes that may stand between the output layer and the logits, by name or beginning.
+_ENDS = {"softmax", "sigmoid"}
+_PASSES = _ENDS | {
+    "mul", "div", "view", "unsafeview", "reshapealias", "reshape", "unflatten", "squeeze",
+    "unsqueeze", "permute", "transpose", "t", "mt", "expand", "asstrided", "slice", "select",
+    "index", "indexselect", "gather", "split", "splitwithsizes", "unbind", "narrow", "clone",
+    "alias", "tocopy", "copy", "copyslices", "stack", "cat", "repeat", "mean", "sum", "amax", "max",
+    "min", "logsumexp", "relu", "leakyrelu", "hardtanh", "tanh", "logsoftmax", "nativedropout",
+    "maskedfill", "where", "add", "sub", "rsub", "neg", "accumulategrad",
+}  # fmt: skip
+_PASSING = ("adaptive", "avgpool", "maxpool", "mkldnn", "upsample", "clamp")
+_IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16)
+# One probe at a time: it sets the filters of warnings and the random generators back.
+_ALONE = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Head:
+    """A model's output layer: where it is, and the M and K of the formula."""
+
+    path: str
+    layer: nn.Module
+    num_features: int
+    num_classes: int
+    # Whether a softmax or a sigmoid follows it.
+    ends: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def __str__(self) -> str:
+        name = f"{self.path!r}" if self.path else "the model itself"
+        kind = type(self.layer).__name__
+        return f"{name}: {kind}, M = {self.num_features}, K = {self.num_classes}"
+
+
+@guarded("tstar.find_head stopped in what you passed")
+def find_head(model: nn.Module, example_input: Any = None) -> Head:
+    """The layer whose output becomes the logits.
+
+    The library's own declaration is asked (timm), else a copy of the model runs, on
+    ``example_input`` or on standard inputs. The model and the random generators stay as they are.
+
+    Args:
+        model: any classifier.
+        example_input: a tensor, a tuple (positional arguments), a mapping (keyword arguments), or
+            the list [inputs, labels] that a DataLoader gives.
+
+    Returns:
+        The layer, its path, M and K.
+
+    Raises:
+        TstarError: no layer was found, or several were.
+
+    >>> print(find_head(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))))
+    '2': Linear, M = 32, K = 10
+    """
+    heads = _find_heads(ready(model), example_input)
+    if len(heads) > 1:
+        names = ", ".join(repr(head.path) for head in heads)
+        raise TstarError(
+            f"Found {len(heads)} output layers ({names}); pass head={heads[0].path!r} to choose "
+            "one, or head='all' for all of them."
+        )
+    return heads[0]
+
+
+def tempered_heads(model: nn.Module) -> dict[str, TemperedHead]:
+    """Every tempered head in a model, by path."""
+    return {p: module for p, module in model.named_modules() if isinstance(module, TemperedHead)}
+
+
+def working_heads(model: nn.Module) -> dict[str, TemperedHead]:
+    """The tempered heads that run: PEFT keeps an idle copy of each layer that it trains."""
+    return {p: h for p, h in tempered_heads(model).items() if not p.endswith("original_module")}
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model inside ``DistributedDataParallel``, ``DataParallel`` and ``torch.compile``."""
+    if not isinstance(model, nn.Module):
+        raise TstarError(f"The model must be a torch.nn.Module, got {type(model).__name__}.")
+    while type(model).__name__ in WRAPPERS:
+        inner: Any = model._orig_mod if hasattr(model, "_orig_mod") else model.module
+        model = inner
+    return model
+
+
+def ready(model: nn.Module) -> nn.Module:
+    """The model itself, unless it has no fixed layers yet, or no changeable ones any more."""
+    model = unwrap(model)
+    if any(map(is_lazy, [*model.parameters(), *model.buffers()])):
+        raise TstarError("The model has lazy layers; run one batch through it first.")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TstarError("The model must be a plain module, got a scripted one: its code is fixed.")
+    return model
+
+
+def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any = None) -> Head:
+    """One head: the one named, or the one found."""
+    if head is None:
+        return find_head(model, example_input)
+    model, path = ready(model), head.path if isinstance(head, Head) else head
+    try:
+        layer = model.get_submodule(path)
+    except (AttributeError, TypeError):  # TypeError: no string
+        layers = [name for name, module in model.named_modules() if is_output_layer(module)]
+        raise TstarError(
+            f"head must be the path of a layer of the model, got {shown(path)}; the last "
+            f"candidates are {', '.join(map(repr, layers[-3:])) or 'none'}."
+        ) from None
+    check_layer(layer)
+    return _record(model, path)
+
+
+def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
+    """All heads that ``head`` means: one, ``"all"``, or several paths."""
+    if isinstance(head, str) and head == "all":
+        return _find_heads(ready(model), example_input)
+    several = isinstance(head, list | tuple) and len({*map(str, head)}) == len(head) > 0
+    paths = head if several else [head]
+    return [resolve_head(model, path, example_input) for path in paths]
+
+
+def _record(model: nn.Module, path: str, ends: tuple[str, ...] = ()) -> Head:
+    parts, layer = path.split("."), model.get_submodule(path)
+    for end in range(1, len(parts)):
+        if hasattr(model.get_submodule(".".join(parts[:end])), "base_layer"):  # PEFT's name for W
+            raise TstarError(
+                f"The output layer must be plain, got one with an adapter ({path!r} is part of "
+                "it). Leave it out of target_modules and train it whole (modules_to_save, or "
+                "task_type='SEQ_CLS'), or merge the adapter."
+            )
+    weight = weight_of(layer)
+    return Head(path, layer, weight.shape[1], weight.shape[0], ends)
+
+
+def check_head(model: nn.Module, head: Head) -> None:
+    """Refuse a head that cannot be tempered: it must be plain, affine, trained and its own."""
+    check_layer(head.layer)
+    check_affine(head.layer, head.path)
+    weight = weight_of(head.layer)
+    if not weight.requires_grad:
+        raise TstarError(
+            f"The output layer must be trainable, got {head.path!r} with requires_grad=False. "
+            "Unfreeze it, or do not temper."
+        )
+    for name, module in model.named_modules():
+        own = module.parameters(recurse=False)
+        if module is not head.layer and any(p is weight for p in own):
+            raise TstarError(
+                f"The output layer's weight must be its own, but {head.path!r} shares it with "
+                f"{name!r}: folding would change both. Clone the parameter first."
+            )
+
+
+# --- finding ---
+def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
+    if next(model.parameters(), None) is None:
+        raise TstarError("The model has no parameters.")
+    tempered = tempered_heads(model)
+    if tempered:
+        return [_record(model, f"{path}.layer".lstrip(".")) for path in tempered]
+    declared = _declared(model) if example_input is None else ()
+    seen = Seen(declared) if declared else _look(model, example_input)
+    every = [path for path, _ in model.named_modules(remove_duplicate=False)]
+    return [_record(model, path, seen.ends) for path in every if path in seen.paths]
+
+
+def _declared(model: nn.Module) -> tuple[str, ...]:
+    """The paths of the output layers that a timm model declares, if no other layer rivals them."""
+    if not (callable(getattr(model, "get_classifier", None)) and hasattr(model, "num_classes")):
+        return ()
+    given = model.get_classifier()  # type: ignore[operator]
+    declared = list(given) if isinstance(given, list | tuple) else [given]
+    layers = {m: path for path, m in model.named_modules() if is_output_layer(m)}
+    if not all(layer in layers for layer in declared):
+        return ()
+    # Another layer with as many outputs may add to the logits (VOLO): a run will tell.
+    widths = {weight_of(layer).shape[0] for layer in declared}
+    if any(weight_of(m).shape[0] in widths for m in layers if m not in declared):
+        return ()
+    return tuple(layers[layer] for layer in declared)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run showed: where the logits come from, what else they depend on, softmax, sigmoid."""
+
+    paths: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+
+
+def _look(model: nn.Module, example_input: Any) -> Seen:
+    """The layers that the logits of a run come from, if that is beyond doubt."""
+    what = "a standard input" if example_input is None else "example_input"
+    marks: dict[Any, str] = {}
+
+    def prepare(twin: nn.Module) -> None:
+        marks.clear()
+        for path, module in twin.named_modules():
+            if is_output_layer(module):
+                module.register_forward_hook(functools.partial(_mark, path, marks))
+
+    with torch.enable_grad(), runs_on(what):
+        output = run_copy(model, example_input, prepare)
+    candidates = [_walk([end], marks) for end in _could_be_logits(output)]
+    leading = [seen for seen in candidates if seen.paths] or candidates[:1]
+    if len({seen.paths for seen in leading}) > 1:
+        paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
+        raise TstarError(
+            "The model returns several tensors that could be the logits (they come from "
+            f"{', '.join(map(repr, paths))}); pass head={paths[-1]!r} to name the output layer "
+            "(temper also takes a list of several)."
+        )
+    seen = next((seen for seen in leading if not seen.ends), leading[0])  # not the probabilities
+    if seen.ends:  # those that eval mode alone has do not count
+        with suppress(Exception), torch.enable_grad():
+            output = run_copy(model, example_input, prepare, training=True)
+            trained = _walk(tensors_in(output), marks)
+            seen = replace(seen, ends=tuple(end for end in seen.ends if end in trained.ends))
+    if seen.blocked or not seen.paths:
+        raise TstarError(
+            "The logits must come from a linear layer or a 1×1 convolution, but they come from "
+            f"{', '.join([*map(repr, seen.paths), *seen.blocked]) or 'no layer'}; pass "
+            "head='path.of.the.layer' if there is one."
+        )
+    return seen
+
+
+def _mark(
+    path: str, marks: dict[Any, str], module: nn.Module, inputs: Any, output: Any
+) -> Tensor | None:
+    """Cut the graph at a layer's output, so that the walk ends there."""
+    if not isinstance(output, Tensor):
+        return None
+    marked = output.detach().requires_grad_().clone()  # a clone, which may be changed in place
+    marks[marked.grad_fn] = path
+    return marked
+
+
+def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
+    """From the logits' autograd nodes back to the marks: found, blocked, and what lies between."""
+    seen: set[Any] = set()
+    names: dict[str, list[str]] = {"found": [], "blocked": [], "passed": []}
+    nodes: list[Any] = [end.grad_fn for end in ends]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        name = type(node).__name__.split("Backward")[0]
+        if node in marks:
+            names["found"].append(marks[node])
+        elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
+            names["passed"].append(name.lower())
+            nodes.extend(parent for parent, _ in node.next_functions)
+        else:
+            names["blocked"].append(name)
+    found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
+    return Seen(found, blocked, tuple(name for name in passed if name in _ENDS))
+
+
+def _could_be_logits(output: Any) -> list[Tensor]:
+    """What a classifier returns: a tensor, ``.logits``, ``["logits"]``, ``["out"]``, or a tuple."""
+    named = [output, getattr(output, "logits", None)]
+    if isinstance(output, Mapping):
+        named += [output.get("logits"), output.get("out")]
+    tensors = [tensor for tensor in tensors_in(output) if tensor.ndim]  # a loss has no axis
+    if not tensors:
+        raise TstarError(
+            f"The model must return logits, got {type(output).__name__}; pass "
+            "head='path.of.the.layer'."
+        )
+    return next(([one] for one in named if isinstance(one, Tensor)), tensors)
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Every floating-point tensor in a nested output, in order."""
+    if isinstance(value, Tensor):
+        return [value] if value.is_floating_point() else []
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    nested = items if isinstance(items, list | tuple) else ()
+    return [tensor for item in nested for tensor in tensors_in(item)]
+
+
+# --- running ---
+def scratch_copy(model: nn.Module, *, meta: bool = False) -> nn.Module:
+    """A copy to run in the model's place; on the meta device it has shapes and no numbers."""
+    memo: dict[int, Any] = {}
+    for module in model.modules():
+        held = (*module._parameters.values(), *module._buffers.values(), *vars(module).values())
+        for tensor in held:
+            if not isinstance(tensor, Tensor) or not (meta or tensor.grad_fn is not None):
+                continue
+            new = tensor.detach().to("meta") if meta else tensor.detach().clone()
+            if isinstance(tensor, nn.Parameter):
+                new = nn.Parameter(new, tensor.requires_grad)
+            memo[id(tensor)] = new
+    try:
+        return copy.deepcopy(model, memo)
+    except Exception as error:
+        raise TstarError(
+            f"The model cannot be copied (copy.deepcopy raised {type(error).__name__}: {error}); "
+            "pass head='path.of.the.layer' and inplace=True."
+        ) from error
+
+
+def run_copy(
+    model: nn.Module,
+    example_input: Any,
+    prepare: Callable[[nn.Module], Any],
+    *,
+    training: bool = False,
+    meta: tuple[bool, ...] = (True, False),
+) -> Any:
+    """The output of a copy of the model on the example, or on the first standard input that fits.
+
+    ``prepare`` sets hooks on each copy before it runs. A copy on the meta device is tried first,
+    then a real one. If no example fits, the last error is raised.
+    """
+    failure: Exception | None = None
+    given = example_input is not None
+    tried = [inputs_of(example_input)] if given else list(standard_inputs(model))
+    like = next(model.parameters(), None)
+    for on_meta in meta:
+        for example in tried:
+            twin = scratch_copy(model, meta=on_meta)
+            prepare(twin)
+            place = "meta" if on_meta else None if like is None else like.device
+            try:
+                with _undisturbed(model):
+                    return call(twin.train(training), example, place)
+            except Exception as error:  # not an input that it takes, or numbers are looked at
+                failure = error
+    raise failure or TstarError("No input is known that the model could run on.")
+
+
+@contextmanager
+def _undisturbed(model: nn.Module) -> Iterator[None]:
+    """Warnings unheard; afterwards every random generator is as it was."""
+    cuda = sorted({p.device.index or 0 for p in model.parameters() if p.is_cuda})
+    with _ALONE, torch.random.fork_rng(devices=cuda), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        states = generator_states()
+        try:
+            yield
+        finally:
+            set_generators(states)
+
+
+@contextmanager
+def in_mode(model: nn.Module) -> Iterator[None]:
+    """In eval mode; afterwards every module's own mode is as it was."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        yield
+    finally:
+        model.train()  # some modules (LeViT's attention) drop here what they cached in eval mode
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def inputs_of(batch: Any) -> Any:
+    """What a model takes of a batch: a tuple, a mapping, or the first of [inputs, labels]."""
+    if isinstance(batch, list) and batch:
+        return (batch[0],) if isinstance(batch[0], list) else batch[0]  # the same when asked again
+    return dict(batch) if isinstance(batch, Mapping) else batch
+
+
+def moved(example: Any, device: Any) -> Any:
+    """An example with its tensors on a device; ``None`` leaves them."""
+    if isinstance(example, Mapping):
+        return {key: moved(value, device) for key, value in example.items()}
+    if isinstance(example, tuple):
+        return tuple(moved(value, device) for value in example)
+    return example.to(device) if isinstance(example, Tensor) and device is not None else example
+
+
+def call(model: nn.Module, example: Any, device: Any = None) -> Any:
+    """``model`` on an example: a mapping by keyword, a tuple by position, else one argument."""
+    example = moved(example, device)
+    if isinstance(example, Mapping):
+        return model(**example)
+    return model(*example) if isinstance(example, tuple) else model(example)
+
+
+def runs_on(what: str) -> AbstractContextManager[None]:
+    """Whatever a model raises on an input that was given for it becomes one error."""
+    return guarded(
+        f"The model must run on {what}; pass example_input=… that it accepts (a tensor, a tuple of "
+        "arguments, or a dict of keywords), or head='path.of.the.layer'. It raised"
+    )
+
+
+# --- inputs that common models accept ---
+def standard_inputs(model: nn.Module) -> Iterator[Any]:
+    """Likely inputs of ``model``: what its library declares, then what its first layer takes."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), None)
+    if like is None:
+        return
+    yield from _transformers(model, like)
+    declared = getattr(model, "pretrained_cfg", None) or getattr(model, "default_cfg", None)
+    if isinstance(declared, Mapping) and declared.get("input_size"):  # timm
+        yield _noise((2, *declared["input_size"]), like)
+    for layer in model.modules():
+        inputs = list(_for_layer(layer, like))
+        if inputs:
+            yield from inputs
+            return
+
+
+def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]:
+    name, config = getattr(model, "main_input_name", None), getattr(model, "config", None)
+    if not isinstance(name, str) or config is None:
+        return
+
+    def told(key: str, otherwise: Any, source: Any = config) -> Any:
+        return getattr(source, key, None) or otherwise
+
+    for batch in (2, 1):  # decoders without a padding token take one sequence only
+        if name == "input_ids":
+            ids = torch.randint(3, 10, (batch, 8), generator=torch.Generator().manual_seed(0))
+            if isinstance(end := told("eos_token_id", None), int):
+                ids[:, -1] = end  # BART and T5 classify at the last end-of-sequence token
+            yield {name: ids}
+            yield {name: ids, "bbox": ids.new_zeros(*ids.shape, 4)}  # readers of documents
+        elif name == "pixel_values":
+            vision = getattr(config, "vision_config", None)
+            if hasattr(vision, "num_patches"):  # SigLIP 2: 4×4 patches, each flattened
+                width = told("num_channels", 3, vision) * told("patch_size", 16, vision) ** 2
+                ones = torch.ones(batch, 16, dtype=torch.long)
+                patches = {name: _noise((batch, 16, width), like), "pixel_attention_mask": ones}
+                yield {**patches, "spatial_shapes": torch.full((batch, 2), 4)}
+            size = told("image_size", 224)
+            height, width = size if isinstance(size, list | tuple) else (size, size)
+            yield {name: _noise((batch, told("num_channels", 3), height, width), like)}
+        else:  # audio: raw waveform, (frames, mel bins), or Whisper's (mel bins, frames)
+            yield {name: _noise((batch, 16000), like)}
+            mels = told("num_mel_bins", told("feature_projection_input_dim", 128))
+            yield {name: _noise((batch, told("max_length", 1024), mels), like)}
+            yield {name: _noise((batch, mels, 2 * told("max_source_positions", 1500)), like)}
+
+
+def _for_layer(layer: nn.Module, like: Tensor) -> Iterator[Tensor]:
+    shapes: list[tuple[int, ...]] = []
+    if isinstance(layer, nn.Conv2d):
+        shapes = [(layer.in_channels, size, size) for size in _IMAGE_SIZES]
+    elif isinstance(layer, nn.Conv1d):
+        shapes = [(layer.in_channels, length) for length in (128, 1024, 16000)]
+    elif isinstance(layer, nn.Conv3d):
+        shapes = [(layer.in_channels, 16, 112, 112)]
+    elif isinstance(layer, nn.Linear):
+        shapes = [(layer.in_features,), (8, layer.in_features)]
+    elif isinstance(layer, nn.RNNBase):
+        shapes = [(16, layer.input_size)]
+    elif isinstance(layer, nn.Embedding):
+        yield torch.zeros((2, 8), dtype=torch.long)
+    for shape in shapes:
+        yield _noise((2, *shape), like)
+
+
+def _noise(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(like.dtype)

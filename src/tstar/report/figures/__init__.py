@@ -1,1 +1,0 @@
-"""One file per figure: ``x_data(…)`` computes, ``draw_x(data)`` draws. The list is in ``catalogue``."""

@@ -1,1 +1,0 @@
-"""The page of a report: one HTML file with everything in it."""

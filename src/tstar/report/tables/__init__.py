@@ -1,1 +1,0 @@
-"""Tables: records → cells with marks (``own``, ``measured``) → HTML, Markdown, LaTeX, CSV, terminal (``markup``)."""

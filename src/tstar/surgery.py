@@ -1,0 +1,447 @@
+"""temper, untemper and fold: put the tempered head in the output layer's place, and take it away.
+
+Belongs here: every change of a model or of its checkpoint, and what refuses one. The head itself
+and its algebra are in ``head.py``; how a training goes on afterwards is watched by ``monitor.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, SupportsFloat
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules import loss as torch_losses
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from tstar import monitor
+from tstar import output_layer as layers
+from tstar.checks import positive
+from tstar.errors import TstarError, TstarWarning, guarded, require, shown, unknown
+from tstar.head import (
+    Norm,
+    TemperedHead,
+    check_agreement,
+    expect_left,
+    is_output_layer,
+    owns_numbers,
+    replaced,
+    warn,
+    weight_of,
+)
+from tstar.training import unwrapped
+
+State = dict[str, Tensor]
+_LAYERS = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}
+
+
+@guarded("tstar.temper stopped in what you passed")
+def temper(
+    model: nn.Module,
+    temperature: SupportsFloat,
+    *,
+    head: str | layers.Head | Sequence[str] | None = None,
+    example_input: Any = None,
+    norm: Norm | Literal["advised"] | None = "advised",
+    optimizer: Any = None,
+    loss: Any = None,
+    steps: int | None = None,
+    inplace: bool | None = None,
+) -> nn.Module:
+    """The model with BatchNorm inserted just before its output layer and its logits divided by T.
+
+    Device, dtype, train/eval mode, ``requires_grad`` and hooks are kept. The first steps of the
+    training are watched: a warning says if the optimizer does not train the head, if its rate is
+    not that of the advice, or if the batches do not suit a BatchNorm.
+
+    Args:
+        model: any classifier that ends in a linear layer (or a 1×1 convolution).
+        temperature: T, or what :func:`tstar.recommend` returns. An advice without surgery gives
+            back the model itself; :func:`fold`, :func:`tstar.watch` and the like then do nothing.
+        head: the output layer's path, its record, several paths, or ``"all"`` for heads that are
+            averaged; found by :func:`tstar.find_head` by default.
+        example_input: passed to :func:`tstar.find_head`.
+        norm: ``"batch"`` as in the paper, or ``None`` for the division alone. By default what the
+            advice says, and ``"batch"`` for a number.
+        optimizer: a torch optimizer that was built from ``model`` already. The model is then
+            changed in place, and the norm's parameters join the optimizer's group of the head.
+        loss: the loss that you train with, a function, a module, ``"cross_entropy"`` or
+            ``"nll_loss"``: refused unless a softmax follows the logits.
+        steps: the optimizer steps of the training. In fewer than 100 the norm's statistics would
+            lag behind, so its momentum is raised.
+        inplace: change ``model`` itself; otherwise a copy, unless there is a live optimizer.
+
+    Returns:
+        The tempered model.
+
+    Raises:
+        TstarError: the output layer or the loss is not one that T applies to.
+
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    >>> temper(model, 4.0)[2].temperature
+    tensor(4.)
+    """
+    _refuse_wrapper(model)
+    if not getattr(temperature, "surgery", True):
+        model = layers.scratch_copy(model) if inplace is False else model
+        model.left_plain = True  # type: ignore[assignment]
+        return model
+    told = getattr(temperature, "head", None) if head is None else head
+    heads = _heads(model, temperature, told, example_input, loss)
+    live = None if inplace is False else _live_optimizer(optimizer, heads)
+    if not (inplace or live):
+        model = layers.scratch_copy(model)
+    elif any(found.path == "" for found in heads):
+        raise TstarError("A model that is its own output layer needs inplace=False.")
+    if steps is None:
+        steps = getattr(getattr(temperature, "training", None), "steps", None)
+    if norm == "advised":
+        advised = hasattr(temperature, "surgery")  # a tensor has a norm too
+        norm = getattr(temperature, "norm", None) if advised else "batch"
+    for found in heads:
+        layer = model.get_submodule(found.path)
+        new = TemperedHead(layer, float(temperature), norm)
+        monitor.shorten_memory(new.norm, steps)
+        model = replaced(model, layer, new)
+    _refuse_bypass(model, example_input)
+    for new in layers.tempered_heads(model).values():
+        if live is not None:
+            monitor.join_optimizer(live, new)
+        monitor.expect_update(new, temperature)
+    monitor.guard_first_steps(model)
+    return model
+
+
+@guarded("tstar.fold stopped in what you passed")
+def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -> nn.Module:
+    """The plain architecture again, with the eval-mode logits of the tempered one.
+
+    The state dict has the original keys and loads into the untouched architecture. Tempered and
+    folded heads are compared on random features first: if a hook or a layer's own ``forward`` would
+    give other logits, folding is refused.
+
+    Args:
+        model: a tempered model in eval mode; one that :func:`temper` left, on advice, comes back.
+        inplace: change ``model`` itself.
+        allow_bias: add a bias (one new key) to an output layer that has none to absorb the norm's
+            shift. ``from_pretrained`` would drop that key; :func:`tstar.load_folded` does not.
+
+    Returns:
+        The folded model.
+
+    Raises:
+        TstarError: the model is in training mode, sharded, or would give other logits.
+
+    >>> tempered = temper(nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 3)), 4.0, norm=None)
+    >>> fold(tempered.eval())[1]
+    Linear(in_features=16, out_features=3, bias=True)
+    """
+    inner = layers.unwrap(model)
+    heads = layers.tempered_heads(inner)
+    if heads and _is_sharded(inner):
+        raise TstarError(
+            "The weights are sharded (fully_shard). Gather them (get_model_state_dict with "
+            "full_state_dict=True), save them, and fold the file with the command 'tstar fold'."
+        )
+    bare = [path for path, head in heads.items() if head.bias is None]
+
+    def fuse(path: str, head: TemperedHead) -> nn.Module:
+        if head.guard is not None and not head.training:
+            head.guard.check_last_batch(head)
+        return head.fuse(allow_bias=allow_bias, path=path)
+
+    folded = _dismantle(model, inplace, fuse)
+    gained = [p for p in bare if getattr(folded.get_submodule(p), "bias", None) is not None]
+    if gained and hasattr(folded, "save_pretrained"):
+        kind = type(folded).__name__
+        warn(
+            f"The output layer {gained[-1]!r} gained a bias, which {kind}.from_pretrained drops, "
+            "giving other logits: after save_pretrained(folder) (and before it "
+            f"merge_and_unload(), if there is an adapter), use tstar.load_folded({kind}, folder)."
+        )
+    return folded
+
+
+@guarded("tstar.untemper stopped in what you passed")
+def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
+    """The original layers again, without norm and T: other logits, unlike :func:`fold`."""
+
+    def layer_of(path: str, head: TemperedHead) -> nn.Module:
+        if not head.training:  # what was put on the head would be lost with it
+            check_agreement(head, lambda h: head.layer(head.normalize(h)) / head.temperature, path)
+        return head.layer
+
+    return _dismantle(model, inplace, layer_of)
+
+
+def _dismantle(
+    model: nn.Module, inplace: bool, make: Callable[[str, TemperedHead], nn.Module]
+) -> nn.Module:
+    model = layers.unwrap(model)
+    if not layers.tempered_heads(model):
+        expect_left(model)
+    if not inplace:
+        model = layers.scratch_copy(model)
+    monitor.stop_guarding(model)
+    working = layers.working_heads(model)
+    for path, head in layers.tempered_heads(model).items():
+        with warnings.catch_warnings():
+            if path not in working:  # that the norm of an idle copy saw nothing is no news
+                warnings.simplefilter("ignore", TstarWarning)
+            model = replaced(model, head, make(path, head))
+    return model
+
+
+def _heads(model: nn.Module, T: Any, told: Any, example_input: Any, loss: Any) -> list[layers.Head]:
+    """The output layers to temper, if all is fit for it."""
+    positive("temperature", T)
+    for path in layers.tempered_heads(model):
+        raise TstarError(
+            f"The model is already tempered, at {path!r}; use its set_temperature(T) to change T, "
+            "or tstar.untemper(model) first."
+        )
+    heads = layers.resolve_heads(model, told, example_input)
+    check_task(model, heads, loss)
+    for head in heads:
+        layers.check_head(model, head)
+        if hasattr(model, "peft_config") and "modules_to_save" not in head.path:
+            warn(
+                f"Saving the adapter will miss {head.path!r}: its weight, the norm's statistics "
+                "and T. Name it in modules_to_save, or give the adapter's configuration a task "
+                "type."
+            )
+    monitor.warn_of_misfit(T, heads)
+    return heads
+
+
+def _live_optimizer(given: Any, heads: Sequence[layers.Head]) -> Any:
+    """The optimizer that already holds the heads' parameters, if there is one."""
+    if given is None:
+        return None
+    live = unwrapped(given)
+    if not isinstance(live, torch.optim.Optimizer):
+        raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
+    held = {id(p) for group in live.param_groups for p in group["params"]}
+    if not held.issuperset(id(p) for found in heads for p in found.layer.parameters()):
+        raise TstarError(
+            "The optimizer must hold the parameters of the model's output layer, got one that does "
+            "not; build it from model.parameters() after tstar.temper, and leave optimizer= out."
+        )
+    return live
+
+
+def _refuse_bypass(model: nn.Module, example_input: Any) -> None:
+    """Run a copy to see that the model calls the tempered heads, and not the layers in them."""
+    calls: Counter[str] = Counter()
+
+    def count(twin: nn.Module) -> None:
+        calls.clear()
+        for path, head in layers.tempered_heads(twin).items():
+            head.register_forward_pre_hook(lambda *_, path=path: calls.update([path]))
+            head.layer.register_forward_pre_hook(lambda *_, path=path: calls.subtract([path]))
+
+    try:
+        with torch.no_grad():
+            layers.run_copy(model, example_input, count, meta=(True,))
+    except Exception:  # no input that it takes: the first steps will show it
+        return
+    for path, head in layers.tempered_heads(model).items():
+        if calls[path] < 0:
+            replaced(model, head, head.layer)
+            raise TstarError(
+                f"The model calls the layer {path!r} past the norm and T: something outside of its "
+                "modules holds it (a list, a closure). Use an nn.ModuleList, or look the layer up "
+                "when it is called."
+            )
+
+
+# --- what cannot be tempered as it stands ---
+def _refuse_wrapper(model: nn.Module) -> None:
+    """Wrapped, compiled, sharded and scripted models: tempering comes before."""
+    inner = layers.ready(model)
+    prepared = hasattr(model, "_original_forward") and hasattr(model.forward, "__wrapped__")
+    if prepared or inner is not model or _is_sharded(model):
+        what = "a model after accelerator.prepare" if prepared else type(model).__name__
+        raise TstarError(
+            f"The model must be tempered before it is wrapped, compiled or sharded, got {what}, "
+            "which would go on with the untempered model. Temper the plain model, then wrap it, "
+            "and build the optimizer last."
+        )
+
+
+def _is_sharded(model: nn.Module) -> bool:
+    """Whether FSDP2 (``fully_shard``) or tensor parallelism has cut the parameters into pieces."""
+    return any(hasattr(p, "device_mesh") and hasattr(p, "placements") for p in model.parameters())
+
+
+_TASKS = {
+    "multi_label_classification": "a multi-label model (a sigmoid for each class)",
+    "regression": "a regression model",
+}
+
+
+def _loss_kind(loss: Any) -> str:
+    """``"cross_entropy"``, ``"nll_loss"``, ``"other"`` of torch and timm, or nothing for yours."""
+    while isinstance(loss, partial):
+        loss = loss.func
+    if isinstance(loss, str):
+        if loss not in ("cross_entropy", "nll_loss"):
+            raise unknown("loss", loss, ("cross_entropy", "nll_loss", "your own function"))
+        return loss
+    if loss is not None and not callable(loss):
+        raise TstarError(f"loss must be a function, a module, or a name, got {shown(loss)}.")
+    kinds = (loss if isinstance(loss, type) else type(loss)).__mro__
+    known = [kind for kind in kinds if kind.__module__ == torch_losses.__name__]
+    name = known[0].__name__ if known else getattr(loss, "__name__", "")
+    if {"BinaryCrossEntropy", "AsymmetricLossMultiLabel"} & {kind.__name__ for kind in kinds}:
+        return "other"  # timm's
+    if not known and (not name or loss is not getattr(functional, name, None)):
+        return ""
+    softmax = {"CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss"}
+    softmax |= {"cross_entropy": "cross_entropy", "nll_loss": "nll_loss", "kl_div": ""}
+    return {**softmax, "_Loss": "", "_WeightedLoss": "", "KLDivLoss": ""}.get(name, "other")
+
+
+def check_task(model: nn.Module, heads: Sequence[layers.Head] = (), loss: Any = None) -> None:
+    """Refuse what is not one softmax over the logits, by the loss, a configuration, or its end.
+
+    A loss of torch or timm is recognized by what it is; your own is taken at its word.
+    """
+    kind = _loss_kind(loss)
+    if kind == "nll_loss":
+        return
+    what = f"the loss {getattr(loss, '__name__', type(loss).__name__)}" if kind == "other" else ""
+    for head in heads:
+        if "softmax" in head.ends and not what:
+            raise TstarError(
+                f"The model must return logits, got a softmax after {head.path!r}: cross-entropy "
+                "would take a softmax of it a second time. Remove it and train on the logits. If "
+                "your loss is the NLL of its logarithm, say loss='nll_loss'."
+            )
+        if "sigmoid" in head.ends and not kind:
+            what = f"a sigmoid after {head.path!r}"
+    for module in model.modules() if not kind else ():
+        task = getattr(getattr(module, "config", None), "problem_type", None)
+        what = _TASKS.get(task, what) if isinstance(task, str) else what
+    if what:
+        raise TstarError(
+            f"A softmax over the classes must follow the logits, got {what}, to which the softmax "
+            "temperature does not apply. If you train with cross-entropy on the logits, say "
+            "loss='cross_entropy'."
+        )
+
+
+# --- checkpoints ---
+def tempered_prefixes(state: Mapping[str, Any]) -> list[str]:
+    """The paths (with a final dot) under which a state dict holds a tempered head."""
+    keys = [key for key in state if isinstance(key, str)]
+    ends = [key.removesuffix("temperature") for key in keys if key.split(".")[-1] == "temperature"]
+    return [prefix for prefix in ends if f"{prefix}layer.weight" in state]
+
+
+def fold_state_dict(
+    state: Mapping[str, Tensor], *, eps: float = 1e-5, allow_bias: bool = False
+) -> State:
+    """The plain architecture's state dict: original keys and order, with the tempered logits.
+
+    Args:
+        state: the state dict of a tempered model.
+        eps: ε of the inserted norm, which a state dict does not hold; 1e-5 unless it was changed.
+        allow_bias: give an output layer without a bias one (one new key).
+    """
+    prefixes = tempered_prefixes(state)
+    if not prefixes:
+        raise TstarError(
+            "No tempered head found in the checkpoint (keys that end in 'temperature' and "
+            "'layer.weight'); it may be folded already."
+        )
+    plain: State = {}
+    done: set[str] = set()
+    for key, value in state.items():
+        prefix = next((p for p in prefixes if str(key).startswith(p)), None)
+        if prefix is None:
+            plain[key] = value
+        elif prefix not in done:
+            done.add(prefix)
+            head = _head(state, prefix, eps)
+            folded = head.fuse(allow_bias, path=prefix.rstrip(".")).state_dict()
+            plain |= {prefix + name: tensor for name, tensor in folded.items()}
+    return plain
+
+
+def _head(state: Mapping[str, Tensor], prefix: str, eps: float) -> TemperedHead:
+    """The tempered head that a state dict describes, rebuilt."""
+    own = {key.removeprefix(prefix): v for key, v in state.items() if str(key).startswith(prefix)}
+    for key, value in own.items():
+        if not isinstance(value, Tensor) or value.is_quantized or not owns_numbers(value):
+            raise TstarError(f"{prefix}{key} must be a plain tensor with its own numbers.")
+    weight, norm = own["layer.weight"], "norm.running_mean" in own
+    with guarded(f"The checkpoint must hold a whole tempered head: {prefix}layer.weight, …"):
+        size = (*reversed(weight.shape[:2]), *weight.shape[2:3])
+        layer = _LAYERS[weight.ndim](*size, bias="layer.bias" in own, dtype=weight.dtype)
+        head = TemperedHead(layer, 1.0, "batch" if norm else None)
+        if isinstance(head.norm, _BatchNorm):
+            head.norm.eps = eps
+        head.load_state_dict({**own, "temperature": own["temperature"].reshape(())})
+    return head.eval()
+
+
+@guarded("tstar.load_folded stopped in what you passed")
+def load_folded(model_class: Any, folder: str | Path, **options: Any) -> Any:
+    """``model_class.from_pretrained(folder, **options)``, and the bias that folding added.
+
+    About half of transformers' sequence classifiers have an output layer without a bias, and
+    BatchNorm's shift needs one. ``from_pretrained`` alone drops it and gives other logits. If no
+    bias was added this is ``from_pretrained``.
+
+    Args:
+        model_class: what you would call ``from_pretrained`` of, such as
+            ``AutoModelForSequenceClassification``.
+        folder: a local folder that ``save_pretrained`` wrote.
+        options: passed to ``from_pretrained``.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise TstarError(
+            f"folder must be a local one that save_pretrained wrote, got {str(folder)!r}; fetch a "
+            "model of the Hub with huggingface_hub.snapshot_download first."
+        )
+    biases = _biases(folder)
+    model = model_class.from_pretrained(folder, **options)
+    for key, bias in biases.items():
+        layer = dict(model.named_modules()).get(key.removesuffix(".bias"))
+        if layer is None or not is_output_layer(layer) or getattr(layer, "bias", None) is not None:
+            continue
+        weight = weight_of(layer)
+        if bias.shape == weight.shape[:1]:
+            floats = weight.is_floating_point()  # not if it is quantized
+            bias = bias.to(weight.device, weight.dtype if floats else bias.dtype)
+            layer.bias = nn.Parameter(bias, weight.requires_grad)
+    return model
+
+
+def _biases(folder: Path) -> State:
+    """Every tensor whose key ends in ``.bias``, from the files that an index names."""
+    safetensors = require("safetensors", "text")
+    names, index = {"model.safetensors"}, folder / "model.safetensors.index.json"
+    if index.is_file():
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    biases: State = {}
+    for name in sorted(names):
+        if not (folder / name).is_file():
+            raise TstarError(f"No {name} found in {str(folder)!r}.")
+        with safetensors.safe_open(folder / name, framework="pt") as file:
+            keys = list(file.keys())
+            if any(key.endswith(".temperature") for key in keys):
+                raise TstarError(
+                    f"{str(folder)!r} holds a tempered model, not a folded one; fold it with "
+                    "tstar.fold before save_pretrained, or its file with the command 'tstar fold'."
+                )
+            biases |= {key: file.get_tensor(key) for key in keys if key.endswith(".bias")}
+    return biases
