@@ -1,8 +1,12 @@
-"""What messages are built with."""
+"""What messages are built with, the one guard, and names that are loaded on use."""
+
+import random
+import sys
 
 import pytest
 
-from tstar.errors import TstarError, require, shown, unknown
+import tstar
+from tstar.errors import TstarError, guarded, lazy, require, shown, unknown
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_all():
@@ -16,9 +20,9 @@ def test_of_many_names_the_closest_are_shown():
     names = [f"net{i:04}" for i in range(1234)]
     said = str(unknown("network", "resnet", names, "zoo.names()"))
     assert said.startswith("Unknown network 'resnet'; known: net")
-    assert said.endswith(", … and 1,229 more (zoo.names() lists them).")
+    assert said.endswith(" … and 1,229 more (zoo.names() lists them).")
     assert len(said) < 150
-    assert str(unknown("network", 3, names)).endswith(", … and 1,229 more.")
+    assert str(unknown("network", 3, names)).endswith(" … and 1,229 more.")
 
 
 def test_values_are_shown_short():
@@ -39,3 +43,36 @@ def test_a_missing_package_names_the_extra():
         TstarError, match=r"needs the package 'nowhere'.*pip install 'tstar\[fit\]'"
     ):
         require("nowhere.to.be", "fit")
+
+
+def test_an_import_that_draws_leaves_the_generator_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "drawing.py").write_text("import random; random.random()", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = random.getstate()
+    assert require("drawing", "lab").__name__ == "drawing"
+    assert random.getstate() == before
+
+
+def test_an_error_of_somebody_else_becomes_ours_and_a_warning_stays_itself():
+    said = "The sample: KeyError: 'x'"
+    with pytest.raises(TstarError, match=said) as caught, guarded("The sample"):
+        {}["x"]
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(UserWarning, match="mind"), guarded("The sample"):
+        raise UserWarning("mind")
+
+
+def test_names_come_from_their_homes_and_modules_are_themselves():
+    load = lazy("tstar", {"temperature": "formula", "law": None})
+    assert load("temperature") is tstar.temperature
+    assert load("law") is sys.modules["tstar.law"]
+    with pytest.raises(AttributeError, match=r"module 'tstar' has no attribute 'nothing'"):
+        load("nothing")
+
+
+@pytest.mark.parametrize(
+    "name", ["tstar", "tstar.lab.sweep", "tstar.lab.methods", "tstar.lab.training"]
+)
+def test_every_listed_name_loads(name):
+    package = __import__(name, fromlist=["__all__"])
+    assert all(getattr(package, listed) is not None for listed in package.__all__)

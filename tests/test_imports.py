@@ -1,38 +1,39 @@
-"""Who may import whom: the map in CONTRIBUTING.md, read as it stands; and nothing that one system or locale alone has."""
+"""Who may import whom: the core never imports the lab; and nothing that one system alone has."""
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.test_package import loaded_by
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tstar"
 MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 
+# Python alone, each from those before it.
+PURE = ("errors", "checks", "training", "law", "formula", "evidence")
+
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 POSIX_NAMES = {"fork", "forkpty", "getuid", "geteuid", "killpg", "kill", "setsid", "SIGKILL"}
 # What is there elsewhere too, or is asked for only where it is: file, name.
 GUARDED = {
-    ("sweep/shared.py", "kill"),
-    ("sweep/provenance.py", "/proc/cpuinfo"),
-    ("data/fashion.py", "/usr/share/datasets/fashion-mnist"),
-    ("data/streams.py", "fork"),  # elsewhere it reads in the calling process
-    ("data/streams.py", "kill"),
-    ("data/streams.py", "SIGKILL"),
+    ("lab/sweep/shared.py", "kill"),
+    ("lab/sweep/provenance.py", "/proc/cpuinfo"),
+    ("lab/data/catalogue.py", "/usr/share/datasets/fashion-mnist"),
 }
 
 pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="an sdist's tests, without sources")
 
 
-def rooms(text: str) -> list[str]:
-    """The rooms of the map, from the foundation up."""
-    block = re.search(r"^## The map\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+def tree(text: str) -> list[str]:
+    """The files and rooms that the tree in CONTRIBUTING.md names."""
+    block = re.search(r"^## The tree\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert block
-    return [line.split()[0].rstrip("/").removesuffix(".py") for line in block[1].splitlines()]
+    return re.findall(r"^ {2}(\w+)(?:\.py|/)", block[1], re.MULTILINE)
 
 
 def imported(tree: ast.AST, package: list[str]) -> set[str]:
@@ -48,19 +49,30 @@ def imported(tree: ast.AST, package: list[str]) -> set[str]:
     return found
 
 
-def upwards(trees: dict[Path, ast.AST], order: list[str]) -> list[str]:
-    """The imports of a room from the same level of the house or above it."""
+def from_lab(trees: dict[Path, ast.AST]) -> set[str]:
+    """The files of the core that import the lab, also inside functions."""
+    return {
+        path.name
+        for path, tree in trees.items()
+        if path.parent == PACKAGE and path.name not in ("__init__.py", "__main__.py")
+        for name in imported(tree, ["tstar"])
+        if f"{name}.".startswith("tstar.lab.")
+    }
+
+
+def out_of_order(trees: dict[Path, ast.AST]) -> list[str]:
+    """Imports of a pure file from anything but the pure files above it, Python's own and rich."""
     wrong = []
     for path, tree in trees.items():
-        inside = path.relative_to(PACKAGE)
-        room = inside.parts[0].removesuffix(".py")
-        if room == "__init__":
-            continue  # the door leads everywhere
-        for name in imported(tree, ["tstar", *inside.parts[:-1]]):
-            other = (name + ".").split(".")[1]
-            known = name.startswith("tstar.") and other in order
-            if known and other != room and order.index(other) >= order.index(room):
-                wrong.append(f"{inside} imports {name}")
+        if path.parent != PACKAGE or path.stem not in PURE:
+            continue
+        above = PURE[: PURE.index(path.stem)]
+        for name in imported(tree, ["tstar"]):
+            first, _, rest = name.partition(".")
+            ours = first == "tstar" and rest.partition(".")[0] in above
+            outside = first in (*sys.stdlib_module_names, "rich", "typing_extensions")
+            if not ours and not outside:
+                wrong.append(f"{path.name} imports {name}")
     return sorted(wrong)
 
 
@@ -78,37 +90,44 @@ def of_one_system(tree: ast.AST, name: str) -> set[str]:
     return {what for what in found if (name, what) not in GUARDED}
 
 
-def test_the_map_names_every_room_once():
-    order = rooms(MAP)
-    assert len(set(order)) == len(order)
-    there = {p.name.removesuffix(".py") for p in PACKAGE.iterdir() if p.name != "__pycache__"}
-    there -= {"__init__", "py.typed"}
-    assert set(order) == there
+def test_the_tree_names_every_file_of_the_core():
+    named = tree(MAP)
+    assert len(set(named)) == len(named)
+    there = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" and not p.name.startswith("_")}
+    assert {*named} == {*there, "lab"}
 
 
-def test_a_room_imports_only_what_lies_below_it():
-    """So there is no cycle between rooms either."""
-    assert upwards(MODULES, rooms(MAP)) == []
+def test_the_core_never_imports_the_lab():
+    assert from_lab(MODULES) == set()
 
 
-def test_an_import_of_what_lies_above_is_seen():
-    for source in (
-        "import tstar.cli",
-        "from tstar.cli import app",
-        "def f():\n    from tstar import cli",
-        "from ..cli import app",
-    ):
-        assert upwards({PACKAGE / "formula" / "x.py": ast.parse(source)}, rooms(MAP)), source
-    assert not upwards({PACKAGE / "cli" / "x.py": ast.parse("import tstar.formula")}, rooms(MAP))
+def test_the_formula_and_the_evidence_need_python_alone():
+    assert out_of_order(MODULES) == []
 
 
-def test_importing_the_whole_formula_loads_no_torch():
-    names = [f"tstar.formula.{p.stem}" for p in (PACKAGE / "formula").glob("[a-z]*.py")]
-    report = f"import {', '.join(names)}, sys; print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", report], capture_output=True, encoding="utf-8", check=True
-    )
-    assert done.stdout.split() == ["False"]
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import tstar.lab.cli",
+        "from tstar.lab.cli import app",
+        "def f():\n    from tstar import lab",
+        "from .lab import data",
+    ],
+)
+def test_an_import_of_the_lab_is_seen(source):
+    assert from_lab({PACKAGE / "formula.py": ast.parse(source)}) == {"formula.py"}
+    assert out_of_order({PACKAGE / "formula.py": ast.parse(source)})
+    assert not from_lab({PACKAGE / "lab" / "x.py": ast.parse(source)})
+
+
+def test_an_import_of_torch_or_of_what_lies_above_is_seen():
+    for source in ("import torch", "from tstar.advice import decide", "from tstar import evidence"):
+        assert out_of_order({PACKAGE / "formula.py": ast.parse(source)}), source
+    assert not out_of_order({PACKAGE / "formula.py": ast.parse("import json, tstar.law")})
+
+
+def test_importing_the_pure_files_loads_no_torch():
+    assert loaded_by("import " + ", ".join(f"tstar.{name}" for name in PURE)) == set()
 
 
 def test_nothing_needs_one_system():

@@ -1,6 +1,7 @@
-"""Each file's tests are found by its path: ``src/tstar/a/b.py`` has ``tests/a/test_b.py``.
+"""Tests mirror the package: each file of the core has its own, each room of the lab a folder or a file.
 
-An ``__init__.py`` that holds functions or classes has ``tests/a/test_a.py``; most only say what the package offers.
+``src/tstar/law.py`` has ``tests/test_law.py``. ``src/tstar/lab/report/figures`` has tests that import
+it, in ``tests/lab/report/figures`` or in ``tests/lab/report/test_figures.py``.
 """
 
 import ast
@@ -9,67 +10,99 @@ from pathlib import Path
 import pytest
 
 import tstar
+from tests.asserting import vacuous
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "tstar"
-# Files that hold nothing to test: a version, and the door of ``python -m tstar``.
-EXEMPT = {"__main__.py", "_version.py"}
+# Files that hold nothing to test: a version, the door of ``python -m tstar``, the public names.
+EXEMPT = {"__main__.py", "_version.py", "__init__.py"}
 
 pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="an sdist's tests, without sources")
 
 
+def parsed(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path, room: str) -> bool:
+    """Whether a test file imports a package, or anything of it."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return any(f"{name}.".startswith(f"{room}.") for name in found)
+
+
 def untested(package: Path, tests: Path) -> list[str]:
-    """The files of a package that have no test at their own path."""
-    found = []
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        name = inside.name
-        if name == "__init__.py":
-            name = f"{inside.parent.name}.py"
-            if not _holds_code(path):
-                continue
-        if name not in EXEMPT and not _has_tests(tests / inside.with_name(f"test_{name}")):
+    """The files of the core without a test of their name, and the rooms that no test there imports."""
+    files = (path.name for path in sorted(package.glob("*.py")) if path.name not in EXEMPT)
+    found = [name for name in files if not (tests / f"test_{name}").is_file()]
+    for place in sorted(package.rglob("__init__.py")):
+        inside = place.parent.relative_to(package)
+        folder = tests / inside
+        own = [*folder.glob("test_*.py"), folder.with_name(f"test_{inside.name}.py")]
+        room = ".".join((package.name, *inside.parts))
+        if 0 < len(inside.parts) < 3 and not any(
+            path.is_file() and imports(path, room) for path in own
+        ):
             found.append(inside.as_posix())
     return found
 
 
-def _holds_code(path: Path) -> bool:
-    """Whether a file defines anything that has a name of its own."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return any(isinstance(n, kinds) and not n.name.startswith("__") for n in body)
-
-
-def _has_tests(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    functions = (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    return any(isinstance(n, ast.FunctionDef) and n.name.startswith("test_") for n in functions)
-
-
-def test_every_file_has_a_test_at_its_path():
+def test_every_file_of_the_core_and_every_room_has_tests_in_its_place():
     assert untested(PACKAGE, TESTS) == []
 
 
-def test_a_file_without_one_is_seen(tmp_path):
-    source, tests = tmp_path / "src", tmp_path / "tests"
-    for name in ("a", "e", "f"):
-        (source / name).mkdir(parents=True)
-        (tests / name).mkdir(parents=True)
-    for name in ("a/b.py", "a/__init__.py", "c.py", "d.py"):
+def test_what_has_no_test_is_seen(tmp_path):
+    source, tests = tmp_path / "pack", tmp_path / "tests"
+    for name in (
+        "a.py",
+        "b.py",
+        "c/__init__.py",
+        "d/__init__.py",
+        "d/e/__init__.py",
+        "f/__init__.py",
+    ):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).touch()
-    for name in ("e", "f"):
-        code = "def __dir__(): ...\ndef do(): ...\n"
-        (source / name / "__init__.py").write_text(code, encoding="utf-8")
-    (tests / "f" / "test_f.py").write_text("def test_do():\n    pass\n", encoding="utf-8")
-    (tests / "test_c.py").write_text("def test_c():\n    pass\n", encoding="utf-8")
-    (tests / "test_d.py").write_text("def helper():\n    pass\n", encoding="utf-8")
-    assert untested(source, tests) == ["a/b.py", "d.py", "e/__init__.py"]
+    for name, code in (
+        ("test_a.py", ""),
+        ("c/test_x.py", "from pack.c.y import z"),
+        ("test_d.py", "import pack.dd"),
+        ("d/test_e.py", "from pack.d import e"),
+    ):
+        (tests / name).parent.mkdir(parents=True, exist_ok=True)
+        (tests / name).write_text(code, encoding="utf-8")
+    assert untested(source, tests) == ["b.py", "f"]
 
 
 def test_no_module_bears_the_name_of_a_public_function():
-    """``tstar.fit`` is the function, whatever was imported before."""
-    public = {*tstar.__all__} - {*tstar._SUBPACKAGES}
     modules = {p.parent.name if p.stem == "__init__" else p.stem for p in PACKAGE.rglob("*.py")}
     assert "advice" in modules
-    assert public & modules == set()
+    assert {*tstar.__all__} & modules == set()
+
+
+def test_every_assert_can_fail():
+    found = {
+        path.relative_to(TESTS).as_posix(): vacuous(parsed(path)) for path in TESTS.rglob("*.py")
+    }
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a == 1 if b else 2",
+        "(a, 'said')",
+        "'text'",
+        "a.b == a.b",
+        "a or 1",
+        "[a]",
+        "(x for x in y)",
+    ],
+)
+def test_an_assert_that_cannot_fail_is_seen(source):
+    assert vacuous(ast.parse(f"assert {source}"))
+    assert not vacuous(ast.parse("assert a == (1 if b else 2)\nassert f(a) == f(a)\nassert []"))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tstar
-from tstar.surgery.finding import tempered_heads
+from tstar.output_layer import tempered_heads
 
 CLASSES = 5
 T = 4.0

@@ -63,8 +63,9 @@ class TestTorchvisionLarge(Contract):
 @pytest.mark.filterwarnings("ignore:The default weight initialization")
 def test_auxiliary_classifiers_are_tempered_on_request():
     import tstar
-    from tstar.surgery.finding import tempered_heads
+    from tstar.output_layer import tempered_heads
 
     model = get("googlenet", aux_logits=True, init_weights=False)()
-    every = tempered_heads(tstar.temper(model, 3.0, head="all", example_input=images(64)()))
-    assert set(every) == {"fc", "aux1.fc2", "aux2.fc2"}
+    paths = ["fc", "aux1.fc2", "aux2.fc2"]
+    every = tempered_heads(tstar.temper(model, 3.0, head=paths, example_input=images(64)()))
+    assert set(every) == {*paths}

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tstar import methods
-from tstar.comparing.harness import cost
+from tstar.lab import methods
+from tstar.lab.comparing import cost
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 
 
 def listed():
     text = PAGE.read_text(encoding="utf-8")
-    text = text[text.index("| name |") : text.index("`+label-smoothing` after")]
+    text = text[text.index("| name |") : text.index("`label_smoothing` of a training")]
     rows = re.findall(r"^\| `([\w-]+)` \|[^|]*\|([^|]*)\| (\d+) \|$", text, re.MULTILINE)
     return {name: (needs, int(runs)) for name, needs, runs in rows}
 

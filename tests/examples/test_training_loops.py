@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import tstar
+from tstar.head import TemperedHead
 
 
 def network():
@@ -14,7 +15,7 @@ def test_sync_batch_norm_conversion_finds_the_head_s_norm():
     model = tstar.temper(network(), 4.0)
     converted = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     head = converted[3]
-    assert isinstance(head, tstar.TemperedHead)
+    assert isinstance(head, TemperedHead)
     assert isinstance(head.norm, nn.SyncBatchNorm)
     x = torch.randn(4, 12)
     converted.eval()

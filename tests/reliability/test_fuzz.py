@@ -1,4 +1,4 @@
-"""A slice of ``benchmarks/fuzz.py``: every door answers hostile inputs or refuses them with one clear error."""
+"""A slice of ``benchmarks/fuzz.py``: every door answers or refuses with one clear error."""
 
 import importlib.util
 import json
@@ -18,7 +18,7 @@ fuzz = importlib.util.module_from_spec(spec)
 sys.modules["fuzz"] = fuzz
 spec.loader.exec_module(fuzz)
 
-INPUTS = {"formula": 400, "advice": 60, "study": 100, "coefficients": 100, "csg": 30, "images": 15}
+INPUTS = {"formula": 200, "images": 15}
 
 
 @pytest.mark.parametrize("door", [door for door in fuzz.DOORS if door != "store"])
@@ -50,18 +50,9 @@ def test_an_exception_of_another_kind_and_a_wrong_number_are_found(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_the_script_tries_every_input_in_a_watched_process(tmp_path):
+def test_the_script_counts_every_input(tmp_path):
     output = tmp_path / "fuzz.json"
-    command = [
-        sys.executable,
-        str(PATH),
-        "--inputs",
-        "60",
-        "--minutes",
-        "5",
-        "--output",
-        str(output),
-    ]
+    command = [sys.executable, str(PATH), "--inputs", "60", "--output", str(output)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout
     report = json.loads(output.read_text(encoding="utf-8"))

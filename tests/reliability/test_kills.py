@@ -20,20 +20,10 @@ spec.loader.exec_module(kills)
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="process groups and SIGKILL are POSIX's")
-@pytest.mark.parametrize("options", [(), ("--warm",), ("--warm", "--sweeps", "2")])
-def test_a_killed_sweep_loses_nothing(tmp_path, options):
+def test_a_killed_sweep_loses_nothing(tmp_path):
     output = tmp_path / "kills.json"
-    command = [
-        sys.executable,
-        str(PATH),
-        "--kills",
-        "3",
-        "--minutes",
-        "15",
-        "--output",
-        str(output),
-    ]
-    done = subprocess.run([*command, *options], capture_output=True, encoding="utf-8", check=False)
+    command = [sys.executable, str(PATH), "--kills", "3", "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text(encoding="utf-8"))
     assert report["counts"]["killed"] >= 3

@@ -1,19 +1,10 @@
 """What is measured of the second atlas's conditions before any training."""
 
-import pandas as pd
-import pytest
 import torch
 
-from research.atlas_measured import FILE, parameters
-from research.conditions import LONG, PROBES, TUNING, draw
-from tstar.data import DataSet
-from tstar.formula.cautions import LARGEST
-
-
-def test_the_largest_network_is_the_one_that_the_caution_names():
-    sizes = pd.read_csv(FILE).set_index("condition")["parameters"]
-    scratch = sizes[[c for c in sizes.index if c < PROBES or LONG <= c < TUNING]]
-    assert pytest.approx(scratch.max(), rel=0.01) == LARGEST
+from research.atlas_measured import parameters
+from research.conditions import draw
+from tstar.lab.data import DataSet
 
 
 def test_parameters_are_those_of_the_conditions_network():

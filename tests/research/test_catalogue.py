@@ -41,10 +41,3 @@ def test_features_are_those_of_the_model(library, name):
             "the list is made with the newest versions; with older ones some models cannot be built on meta"
         )
     assert measure(library, name) == LISTED[library, name]
-
-
-def test_regnets_constructor_is_as_before():
-    regnet = pytest.importorskip("torchvision.models.regnet")
-    before = regnet.BlockParams.__dict__["from_init_params"]
-    measure("torchvision", "regnet_y_400mf")
-    assert regnet.BlockParams.__dict__["from_init_params"] is before

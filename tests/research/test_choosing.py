@@ -1,11 +1,9 @@
 """The search for subsets of CIFAR-100 with the csg of the paper's."""
 
-import numpy as np
 import pytest
 
-from research.choosing import TARGETS, Chosen, choose
-from tstar import TstarError
-from tstar.data.cifar100 import SUBSETS, _resource, subset_classes
+from research.choosing import TARGETS, choose
+from tstar.lab.data.cifar100 import SUBSETS, _resource, subset_classes
 
 
 def test_shipped_subsets_are_near_the_papers_csg_and_differ() -> None:
@@ -40,22 +38,3 @@ def test_choosing_is_seeded_and_never_gives_one_subset_twice() -> None:
     assert first == choose(difficulty, 100, twins, draws=50, seed=1)
     assert first != choose(difficulty, 100, twins, draws=50, seed=2)
     assert first["one"].classes != first["two"].classes
-
-
-def test_without_exchanges_the_nearest_draw_is_taken() -> None:
-    seen: list[float] = []
-
-    def measure(classes: tuple[int, ...]) -> float:
-        seen.append(difficulty(classes))
-        return seen[-1]
-
-    found = choose(measure, 100, {"x": 3.0}, draws=40, exchanges=0, seed=0)["x"]
-    assert len(seen) == 40
-    assert found.csg == min(seen, key=lambda value: abs(np.log(value / 3.0)))
-    assert found.distance == pytest.approx(abs(np.log(found.csg / 3.0)), rel=1e-12)
-
-
-def test_a_csg_of_zero_is_far_from_everything() -> None:
-    assert Chosen((0, 1), 0.0, 1.5).distance == float("inf")
-    with pytest.raises(TstarError, match="More than 10 classes"):
-        choose(difficulty, 10, TARGETS)

@@ -7,10 +7,8 @@ from research.conditions import (
     DEEP,
     DEEP_FAMILIES,
     FAMILIES,
-    LONG,
     PROBED,
     PROBES,
-    TESTED,
     TUNED,
     TUNING,
     advised,
@@ -18,7 +16,8 @@ from research.conditions import (
     draw,
     features_of,
 )
-from research.second_atlas import identity, missing, plain_runs, recipes, runs_of, tuned
+from research.running import identity
+from research.second_atlas import missing, plain_runs, runs_of, tuned
 
 
 def test_a_condition_depends_on_its_place_alone():
@@ -46,13 +45,6 @@ def test_ranges():
     assert len({spec.config.schedule for spec in drawn}) == 4
 
 
-def test_enough_test_samples_are_left():
-    sizes = {name: facts for sets in DATA.values() for name, facts in sets.items()}
-    for spec in (draw(i).plain for i in range(120)):
-        available, _, tests = sizes[spec.dataset]
-        assert classes_of(spec) * tests / available >= min(TESTED, tests) - 1
-
-
 def test_probes_train_the_output_layer_alone():
     drawn = [draw(PROBES + i) for i in range(12)]
     assert {c.plain.dataset for c in drawn} == set(PROBED)
@@ -60,13 +52,6 @@ def test_probes_train_the_output_layer_alone():
         assert condition.family == "probe"
         assert features_of(condition.plain) in (384, 1280)
         assert condition.plain.model == "research.networks:linear"
-
-
-def test_long_runs_see_few_samples_often():
-    for condition in (draw(LONG + i) for i in range(16)):
-        spec = condition.plain
-        assert 10_000 <= spec.config.steps <= 40_000
-        assert spec.config.steps * spec.config.batch_size >= 60 * spec.train_samples
 
 
 def test_long_runs_of_every_deep_family_in_turn():
@@ -123,19 +108,6 @@ def test_who_has_tuned_is_compared_at_the_tuned_rate_on_two_seeds():
     there = [s for s in runs_of(condition, found) if s.config == chosen.config]
     for norm, T in (("none", 1.0), ("batch", advised(chosen))):
         assert {s.seed for s in there if (s.norm, s.temperature) == (norm, T)} == {0, 1}
-
-
-def test_recipes_share_the_users_condition():
-    condition = draw(3)
-    found = _run_all(condition, lambda s: 0.5)
-    user = condition.plain
-    tempered = list(recipes(condition, tuned(condition, found)))
-    assert any(
-        s.temperature == 1.0 and s.norm == "batch" and s.config == user.config for s in tempered
-    )
-    assert all(s.dataset == user.dataset and s.config.steps == user.config.steps for s in tempered)
-    assert {s.seed for s in tempered} == {0, 1}
-    assert len(runs_of(condition, found)) == len(set(runs_of(condition, found))) >= 20
 
 
 def test_a_run_that_diverged_counts_as_chance():

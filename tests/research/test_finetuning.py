@@ -9,7 +9,7 @@ pytest.importorskip("peft")
 import transformers
 
 from research import finetuning
-from tstar.surgery.finding import find_head
+from tstar.output_layer import find_head
 
 WORDS = ["[PAD]", "[UNK]", *"abcdefgh"]
 

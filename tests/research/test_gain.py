@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from research.gain import KINDS, by_kind
-from tstar import atlas
+
+from tstar.lab import atlas
 
 
 def test_bn_at_one_is_the_paired_difference_of_the_raw_runs():
@@ -17,7 +17,7 @@ def test_bn_at_one_is_the_paired_difference_of_the_raw_runs():
         & (table["dataset"] == "banking77")
         & (table["model"] == "mlp")
     ]
-    runs = atlas(1)
+    runs = atlas().query("atlas == 1")
     runs = runs[(runs["dataset"] == "banking77") & (runs["model"] == "mlp") & (runs["temperature"] == 1)
                 & (runs["lr"] == 0.1) & (runs["steps"] == 800) & (runs["optimizer"] == "sgd")
                 & (runs["method"] == "fixed")]  # fmt: skip
@@ -27,11 +27,3 @@ def test_bn_at_one_is_the_paired_difference_of_the_raw_runs():
     expected = 100 * (wide["batch"] - wide["none"]).groupby("num_features").mean()
     for _, row in mine.iterrows():
         assert row["gain"] == pytest.approx(expected[row["num_features"]], abs=0.01)
-
-
-def test_every_kind_is_in_the_table():
-    import pandas as pd
-
-    table = pd.read_csv("results/atlas/gain.csv")
-    assert set(table["kind"]) == set(KINDS)
-    assert by_kind(table)["conditions"].sum() == len(table)

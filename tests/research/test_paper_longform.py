@@ -3,9 +3,10 @@
 import pytest
 
 from research.paper.longform import records as long_form
-from tstar import paper, temperature
-from tstar.formula.coefficients import VARIANTS
-from tstar.paper.catalogue import SPECS
+from tstar import temperature
+from tstar.formula import VARIANTS
+from tstar.lab import paper
+from tstar.lab.paper.catalogue import SPECS
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +55,3 @@ def test_what_is_ours_is_marked(records):
     width = ours[ours["assumed"].str.contains("RegNetY")]
     assert set(width["model"]) == {"RegNet-8GF"}
     assert set(width["method"]) == {*VARIANTS, "T=sqrt(M)"}
-
-
-@pytest.mark.slow
-def test_widths_are_those_of_the_models():
-    models = pytest.importorskip("torchvision.models")
-    names = dict(paper.table("widths")[["name", "num_features"]].to_numpy().tolist())
-    for name, width in (names | {"regnet_x_8gf": 1920}).items():
-        linear = list(models.get_model(name, weights=None).modules())[-1]
-        assert linear.in_features == width, name

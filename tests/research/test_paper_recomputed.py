@@ -5,7 +5,7 @@ import pytest
 
 from research.paper import recomputed as module
 from research.paper.claims import claims
-from research.paper.recomputed import expected_marks, population_deviation
+from research.paper.recomputed import population_deviation
 
 
 def test_every_average_deviation_and_mark_was_checked():
@@ -71,20 +71,6 @@ def test_the_deviation_is_the_population_one():
         assert population_deviation(values) == pytest.approx(np.std(values))
         assert abs(np.std(values) - printed[column]) <= 0.01
         assert abs(np.std(values, ddof=1) - printed[column]) > 0.01
-
-
-def test_marks_share_ties_and_ignore_gaps():
-    nan = float("nan")
-    assert expected_marks([1.0, 3.0, nan, 3.0, 2.0, 2.0]) == [
-        "",
-        "best",
-        "",
-        "best",
-        "second",
-        "second",
-    ]
-    assert expected_marks([nan, 5.0]) == ["", "best"]
-    assert expected_marks([]) == []
 
 
 def test_claims_are_judged_by_the_cells():

@@ -26,11 +26,6 @@ def test_signed_rank_p_by_brute_force(values):
     assert signed_rank_p(x) == pytest.approx(np.mean(hits))
 
 
-def test_signed_rank_p_is_scipy_s_exact_one():
-    x = np.random.default_rng(0).normal(0.4, 1, 15)
-    assert signed_rank_p(x) == pytest.approx(stats.wilcoxon(x, method="exact").pvalue)
-
-
 def test_paired_counts_and_sign_test():
     result = paired([1.0, 2.0, -0.5, 0.0, 3.0, 1e-12])
     assert (result.n, result.wins, result.ties, result.losses) == (6, 3, 2, 1)
@@ -39,14 +34,6 @@ def test_paired_counts_and_sign_test():
     assert paired([0.0]).wilcoxon_p == paired([0.0]).sign_p == 1.0
     with pytest.raises(TstarError, match="finite"):
         paired([float("nan")])
-
-
-def test_paired_is_antisymmetric():
-    x = np.random.default_rng(1).normal(0.3, 1, 12)
-    a, b = paired(x), paired(-x)
-    assert (a.wins, a.losses) == (b.losses, b.wins)
-    assert a.wilcoxon_p == pytest.approx(b.wilcoxon_p)
-    assert a.mean == pytest.approx(-b.mean)
 
 
 def test_ranking_reproduces_friedman_and_the_tabled_critical_value():
@@ -68,11 +55,6 @@ def test_groups_are_maximal_and_cover_all():
     together = ranking(scores[:2], tuple("abcde"))
     assert together.critical_difference > 4
     assert together.groups() == [tuple("abcde")]
-
-
-def test_ranking_needs_something_to_rank():
-    with pytest.raises(TstarError, match="at least 2 data sets and 3 methods"):
-        ranking(np.zeros((1, 3)), "abc")
 
 
 def test_equal_variances_are_seen_as_equal():

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from research.study_keys import meanings, page
-from tstar.sweep.spec import CONFIG_FIELDS, Spec
-from tstar.sweep.study import SPEC_FIELDS
-from tstar.training.config import Config
+from research.study_keys import SPEC_FIELDS, meanings, page
+from tstar.lab.sweep.spec import CONFIG_FIELDS, Spec
+from tstar.lab.training.config import Config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "study.md"
 

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("pandas")
 
 from research.conditions import TUNING, draw
-from research.second_atlas import identity, missing
+from research.running import identity
+from research.second_atlas import missing
 from research.user_gains import Measured, measured
 
 

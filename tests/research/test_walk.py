@@ -5,19 +5,19 @@ import pytest
 
 from research import walk
 from research.atlas import grid
-from tstar.evidence import atlas, cases
-from tstar.formula.coefficients import training_aware
-from tstar.formula.equation import temperature
+from research.regret import cases
+from tstar.formula import temperature, training_aware
+from tstar.lab.evidence import atlas
 
 
 @pytest.fixture(scope="module")
 def found():
-    every = [grid(case) for case in cases(atlas(1), "batch")]
+    every = [grid(case) for case in cases(atlas().query("atlas == 1"), "batch")]
     return [case for case in every if case.facts["optimizer"] == "sgd"]
 
 
 def test_the_form_is_the_law_that_ships(found):
-    c = training_aware().budget.sgd
+    c = training_aware().law.sgd
     for case in found[:20]:
         f = case.facts
         T = temperature(f["num_features"], f["num_classes"], optimizer="sgd", lr=f["lr"], steps=f["steps"],
@@ -26,7 +26,7 @@ def test_the_form_is_the_law_that_ships(found):
 
 
 def test_c_that_ships_is_within_the_interval_and_a_tenth_of_a_point():
-    c = training_aware().budget.sgd
+    c = training_aware().law.sgd
     for _, row in pd.read_csv(walk.FILE).iterrows():
         assert row["low"] < c < row["high"]
         assert row["level_low"] < c < row["level_high"]

@@ -11,7 +11,7 @@ import toy
 import tstar
 
 data = toy.points()
-model = tstar.temper(toy.mlp(), 4.0, backbone=0.5)
+model = tstar.temper(toy.mlp(), 4.0)
 schedule = tstar.Schedule.warmup(4.0, steps=3).drive(model)
 compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

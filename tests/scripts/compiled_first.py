@@ -1,7 +1,7 @@
 """Compiled first, tempered afterwards.
 
 packages: torch
-outcome: refuses "got OptimizedModule: the compiled graph is that of the untempered model"
+outcome: refuses "got OptimizedModule, which would go on with the untempered model"
 """
 
 import torch

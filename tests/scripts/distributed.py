@@ -20,7 +20,7 @@ def rank(number, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/file", rank=number, world_size=2)
     x, y = toy.points()
     mine = x[number::2], y[number::2]
-    model = tstar.temper(toy.mlp(), 4.0, backbone="matched", example_input=x)
+    model = tstar.temper(toy.mlp(), 4.0)
     wrapped = DistributedDataParallel(model)
     toy.train(wrapped, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), mine, epochs=8)
     wrapped.eval()(x[:2])  # brings the statistics of the ranks together

@@ -1,7 +1,7 @@
 """Lightning Fabric: set up first.
 
 packages: lightning
-outcome: refuses "got _FabricModule: the wrapper has already registered the parameters"
+outcome: refuses "got _FabricModule, which would go on with the untempered model"
 slow: true
 """
 

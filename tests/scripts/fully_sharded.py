@@ -15,14 +15,14 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import tstar
-from tstar.surgery.checkpoints import fold_state_dict
+from tstar.surgery import fold_state_dict
 
 
 def rank(number, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/file", rank=number, world_size=2)
     x, y = toy.points()
-    model = tstar.temper(toy.mlp(), 4.0, backbone=0.5)
+    model = tstar.temper(toy.mlp(), 4.0)
     fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     toy.train(model, optimizer, (x[number::2], y[number::2]), epochs=8)

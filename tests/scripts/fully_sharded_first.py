@@ -1,7 +1,7 @@
 """FSDP2: sharded first, so that γ and β would not be reduced.
 
 packages: torch
-outcome: refuses "got a model after fully_shard: the norm's parameters would not be reduced"
+outcome: refuses "which would go on with the untempered model"
 slow: true
 """
 

@@ -1,7 +1,7 @@
 """Layers in a Python list, so that the model would go past the norm and T.
 
 packages: torch
-outcome: refuses "The output layer 'fc' is also held by 'layers'"
+outcome: refuses "calls the layer 'fc' past the norm and T"
 """
 
 from torch import nn

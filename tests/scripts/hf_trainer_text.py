@@ -12,7 +12,7 @@ import toy
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 import tstar
-from tstar.callbacks.transformers import TemperatureCallback, WatchCallback
+from tstar.lab.callbacks.transformers import TemperatureCallback, WatchCallback
 
 torch.manual_seed(0)
 data = toy.tokens()

@@ -1,7 +1,7 @@
 """param_groups in configure_optimizers, which Lightning calls after it has restored the weights.
 
 packages: lightning
-outcome: refuses "whose head must not be divided by T again. Pass rescale=False"
+outcome: refuses "Pass rescale=False to go on"
 slow: true
 """
 

@@ -13,7 +13,7 @@ import toy
 from torch import nn
 
 import tstar
-from tstar.callbacks.lightning import TemperatureCallback, WatchCallback
+from tstar.lab.callbacks.lightning import TemperatureCallback, WatchCallback
 
 data = toy.points()
 

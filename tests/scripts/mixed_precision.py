@@ -11,7 +11,7 @@ from torch import nn
 import tstar
 
 data = toy.points()
-model = tstar.temper(toy.mlp(), 4.0, backbone="matched", example_input=data[0])
+model = tstar.temper(toy.mlp(), 4.0)
 optimizer = torch.optim.AdamW(model.parameters(), lr=2e-2)
 scaler = torch.amp.GradScaler("cpu")
 for _ in range(6):

@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import tstar
+import tstar.monitor
 
 data = toy.points()
 online = tstar.temper(toy.mlp(), 4.0)
@@ -21,6 +22,6 @@ for _ in range(6):
         nn.functional.cross_entropy(online(inputs), targets).backward()
         optimizer.step()
         average.update_parameters(online)
-model = tstar.recalibrate(average.module, toy.loader(data))
+model = tstar.monitor.recalibrate(average.module, toy.loader(data))
 accuracy, x = toy.accuracy(model, data), data[0]
 plain = tstar.fold(model)

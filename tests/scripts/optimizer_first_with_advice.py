@@ -12,10 +12,8 @@ import tstar
 data = toy.points()
 model = toy.mlp()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-advice = tstar.recommend(model, optimizer=optimizer, steps=200)
-for group in optimizer.param_groups:
-    group["lr"] *= advice.lr_factor
-model = tstar.temper(model, advice)
+advice = tstar.recommend(model, optimizer=optimizer, steps=200, variant="cn")
+model = advice.apply(model, optimizer)
 toy.train(model, optimizer, data, epochs=25)
 accuracy, x = toy.accuracy(model, data), data[0]
 plain = tstar.fold(model)

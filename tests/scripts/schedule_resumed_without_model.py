@@ -1,7 +1,7 @@
 r"""A resumed schedule that was not given its model again.
 
 packages: torch
-outcome: refuses "must be given its model again: call drive\(model\)"
+outcome: refuses "must be given its model before it steps: drive\(model\)"
 """
 
 import toy

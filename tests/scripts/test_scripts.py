@@ -12,7 +12,7 @@ import torch
 
 import tstar
 from benchmarks.scripts import TABLE, Script, read_scripts, rows
-from tstar.surgery.finding import tempered_heads
+from tstar.output_layer import tempered_heads
 
 FOLDER = Path(__file__).parent
 SCRIPTS = read_scripts(FOLDER)

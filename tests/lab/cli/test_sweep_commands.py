@@ -1,0 +1,123 @@
+"""``tstar sweep`` as a user types it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tstar.errors import TstarError
+
+
+def test_a_sweep_from_dry_run_to_the_end(run):
+    dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
+    assert (dry["runs"], dry["to_do"], dry["status"]) == (4, 4, {"missing": 4})
+    assert dry["worker_seconds"] > 0
+    assert dry["device"].startswith(("cpu", "cuda"))
+    assert not Path("runs.db").exists()
+    part = json.loads(run("sweep", "study.toml", "--max-runs", "1", "--json").stdout)
+    assert (part["done"], part["total"]) == (1, 4)
+    dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
+    assert (dry["to_do"], dry["status"]) == (3, {"missing": 3, "done": 1})
+    assert "3 missing" in run("sweep", "study.toml", "--dry-run").stdout.replace("  ", " ")
+    text = run("sweep", "study.toml", "--workers", "2").output
+    assert "4/4: 3 done" in text
+
+
+def test_a_dry_run_without_the_data_says_where_they_go(run, tmp_path):
+    study = Path("study.toml")
+    text = study.read_text(encoding="utf-8")
+    study.write_text(text.replace('"digits"', '"cifar10"'), encoding="utf-8")
+    words = ["sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path)]
+    facts = json.loads(run(*words, "--json").stdout)
+    assert (facts["runs"], facts["to_do"], [*facts["missing_data"]]) == (4, 4, ["cifar10"])
+    assert str(tmp_path / "cifar-10-batches-py") in facts["missing_data"]["cifar10"]
+    assert "1 data set missing" in run(*words).stdout
+    study.write_text(text.replace('"digits"', '"unknown"'), encoding="utf-8")
+    with pytest.raises(TstarError, match="unknown"):
+        run(*words, "--json")
+
+
+def test_keys_are_changed_and_a_callback_is_told(run):
+    Path("seen.py").write_text(
+        "def note(row):\n    with open('seen', 'a') as file:\n"
+        "        print(row['lr'], row['seed'], row['status'], file=file)\n",
+        encoding="utf-8",
+    )
+    text = run(
+        "sweep", "study.toml", "lr=0.03", "temperature=1", "--on-run", "./seen.py:note"
+    ).output
+    assert "2/2: 2 done" in text
+    assert Path("seen").read_text(encoding="utf-8") == "0.03 0 done\n0.03 1 done\n"
+
+
+def test_want_of_memory_is_another_exit_code_than_failure(run, monkeypatch):
+    def full(job, spec, data):
+        raise MemoryError
+
+    monkeypatch.setattr("tstar.lab.sweep.execute._execute", full)
+    result = run("sweep", "study.toml", code=75)
+    assert "4 to be tried again" in result.output
+
+
+def test_failed_runs_make_the_command_fail(run, monkeypatch):
+    import tstar.lab.sweep.execute as module
+
+    def broken(job, spec, data):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(module, "_execute", broken)
+    result = run("sweep", "study.toml", code=1)
+    assert "4 failed" in result.output
+    assert "--status failed" in result.output
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sweep", "none.toml"], "does not exist; check the path"),
+        (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
+        (["sweep", "study.toml", "lr"], "A change must be KEY=VALUE"),
+        (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
+    ],
+)
+def test_errors_say_what_to_do(run, words, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        run(*words)
+
+
+def test_a_part_of_a_study_for_each_job(run):
+    for part in ("1/3", "2/3", "3/3"):
+        run("sweep", "study.toml", "--part", part, "--store", f"{part[0]}.db")
+    merged = run("runs", "merge", "1.db", "2.db", "3.db", "--into", "all.db").stdout
+    assert "4 added, 0 replaced, 0 already there" in merged
+    for wrong in ("4/3", "0/3", "3", "a/b", "-1/2"):
+        for dry in ([], ["--dry-run"]):
+            with pytest.raises(TstarError, match=r"part must be"):
+                run("sweep", "study.toml", f"--part={wrong}", *dry)
+
+
+def test_a_dry_run_counts_the_runs_of_its_part(run):
+    words = ["sweep", "study.toml", "--dry-run", "--json", "--part"]
+    found = [json.loads(run(*words, f"{i}/3").stdout) for i in (1, 2, 3)]
+    assert [(dry["runs"], dry["to_do"]) for dry in found] == [(2, 2), (1, 1), (1, 1)]
+    text = run("sweep", "study.toml", "--dry-run", "--part", "3/3").stdout
+    assert text.startswith("study: 1 run\n")
+    assert "to do: 1 run, about" in " ".join(text.split())
+    assert "1 of 1 kind)" in " ".join(text.split())
+
+
+def test_only_json_goes_to_stdout():
+    code = (
+        "import os, sys\nfrom tstar.lab.cli.sweep_commands import _only_json\n"
+        "with _only_json():\n    print('library'); os.system('echo process')\n"
+        "print('{}')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout == "{}\n"
+    assert {"library", "process"} <= set(done.stderr.split())

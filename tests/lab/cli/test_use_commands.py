@@ -1,0 +1,144 @@
+"""The commands of the use flow, as a user types them."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tstar
+from tstar.errors import TstarError
+from tstar.formula import explain
+from tstar.lab.data import open_data
+
+SMALL = ["check", "--model", "mlp", "--features", "8", "--data", "digits", "--seeds", "2"]
+SMALL += ["--epochs", "20", "--budget", "5"]
+
+
+def test_temperature_prints_the_value_and_its_terms(run):
+    shown = run("temperature", "--features", "2048", "--classes", "8", "--csg", "3.85").stdout
+    assert shown.startswith("T = 24.89, with a BatchNorm before the output layer.")
+    assert "γ·ln csg" in shown
+    found = json.loads(run("temperature", "--features", "64", "--classes", "10", "--json").stdout)
+    assert found["temperature"] == pytest.approx(5.3538, abs=1e-4)
+
+
+def test_temperature_for_a_training(run):
+    words = ("--features", "128", "--classes", "10", "--optimizer", "sgd", "--steps", "300")
+    shown = run("temperature", *words, "--lr", "0.1").stdout
+    assert shown.startswith("T = 3.")
+    assert "0.61·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^0.25" in shown
+    assert "pass lr too" in run("temperature", *words).stdout
+
+
+def test_recommend_measures_csg_only_where_the_formula_uses_it(run, monkeypatch):
+    words = ("recommend", "--model", "mlp", "--features", "64", "--data", "digits", "--json")
+    measured = json.loads(run(*words, "--variant", "csgcn").stdout)
+    assert (measured["num_classes"], measured["csg"]) == (10, pytest.approx(0.11, abs=0.05))
+    assert measured["csg"] == json.loads(run("csg", "digits", "--json").stdout)["csg"]
+    monkeypatch.setattr("tstar.difficulty", None)
+    told = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32")
+    advice = json.loads(run(*words, *told, "--epochs", "3").stdout)
+    assert advice["csg"] is None
+    steps = json.loads(run(*words, *told, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
+    assert advice["temperature"] == steps["temperature"]
+
+
+def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
+    x, y = np.random.default_rng(0).random((40, 3)), np.arange(40) % 4
+    (tmp_path / "root").mkdir()
+    np.savez(tmp_path / "root" / "mine.npz", x_train=x, y_train=y)
+    words = ("recommend", "--model", "mlp", "--features", "8", "--json", "--data")
+    for name, classes in (("mine", 4), ("digits", 10)):
+        advice = json.loads(run(*words, name, "--data-root", "root").stdout)
+        assert advice["num_classes"] == classes
+    with pytest.raises(TstarError, match="'mine' is neither"):
+        run(*words, "mine")
+
+
+def test_recommend_at_the_prompt(run):
+    words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
+    plan = ["--optimizer", "sgd", "--lr", "0.1", "--steps", "930"]
+    advice = json.loads(run(*words, *plan).stdout)
+    how = {"optimizer": "sgd", "lr": advice["lr"], "steps": 930, "batch_size": 128}
+    assert advice["temperature"] == pytest.approx(tstar.temperature(64, 10, **how))
+    assert advice["expectation"]["support"] > 1
+    lines = run(*words[:-1], *plan).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["Do this", "Expect", "Main risk", "Check"]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(240) % 12
+    means, noise = rng.normal(size=(12, 16, 16, 3)), rng.normal(size=(240, 16, 16, 3))
+    x = np.clip(120 + 12 * means[y] + 45 * noise, 0, 255).astype(np.uint8)
+    (tmp_path / "root").mkdir()
+    np.savez(tmp_path / "root" / "set.npz", x_train=x, y_train=y)
+    return tmp_path / "root" / "set.npz"
+
+
+def test_csg_says_what_the_library_says(run, stored):
+    found = json.loads(run("csg", str(stored), "--json", "--seed", "3", "--samples", "15").stdout)
+    expected = tstar.csg(open_data(stored), seed=3, samples=15)
+    assert found["csg"] == expected.value
+    assert found["interval"] == list(expected.interval)
+    assert found["temperatures"].keys() == {"64", "128", "256", "512", "768", "1024", "2048"}
+    assert found["temperatures"]["512"] == explain(512, 12, expected.value).temperature
+    named = json.loads(run("csg", "set", "--data-root", str(stored.parent), "--json").stdout)
+    assert named["csg"] == tstar.csg(open_data(stored)).value
+    with pytest.raises(
+        TstarError, match="nor a file or folder: it was not found below the data root"
+    ):
+        run("csg", "set", "--data-root", str(stored.parent / "elsewhere"))
+
+
+def test_csg_shows_value_interval_pairs_and_temperatures(run, stored, tmp_path):
+    words = ("-o", str(tmp_path / "csg.png"), "--samples", "15")
+    shown = run("csg", str(stored), *words).stdout
+    for text in ("csg = ", "most alike", "2048"):
+        assert text in shown
+    assert (tmp_path / "csg.png").exists()
+
+
+def test_check_prints_a_table_and_is_told_what_the_advice_depends_on(run):
+    shown = run(*SMALL).stdout
+    for row in ("your model as it is", "three times the rate", "three times the decay"):
+        assert row in shown
+    assert "In a pilot of" in shown
+    record = json.loads(run(*SMALL, "--tuned", "--scenario", "finetune", "--json").stdout)
+    told = record["advice"]["training"]
+    assert (told["tuned"], told["scenario"]) == (True, "finetune")
+    assert record["full_steps"] == 20 * 11
+
+
+RECOMMEND = ["recommend", "--model", "mlp", "--features", "8"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", "--model", "resnet1", "--data", "digits"], "did you mean 'resnet10'"),
+        (["check", "--model", "mlp", "--data", "digit"], "did you mean 'digits'"),
+        ([*SMALL[:-1], "0.0001"], "minutes to it"),
+        ([*RECOMMEND, "--data", "digits", "--classes", "7"], "either --data PATH or --classes K"),
+        (RECOMMEND, "either --data PATH or --classes K"),
+    ],
+)
+def test_errors_say_what_to_do(run, words, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        run(*words)
+
+
+@pytest.mark.parametrize("module", ["use_commands", "report_commands", "package_commands"])
+def test_the_commands_load_nothing_heavy(module):
+    code = (
+        f"import sys, tstar.lab.cli.{module};"
+        "heavy = {'pandas', 'scipy', 'torch', 'numpy'} & set(sys.modules);"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    broken = code.replace("import sys,", "import sys, numpy,")
+    assert subprocess.run([sys.executable, "-c", broken], capture_output=True).returncode == 1

@@ -1,0 +1,173 @@
+"""The fit as theorems: planted coefficients come back, and nothing irrelevant matters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tstar
+from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
+from tests.lab.fitting.planted import ONCE, QUICK, WIDTHS, curve
+from tstar import TstarError
+from tstar.formula import get
+from tstar.lab.curves import lines
+from tstar.lab.fitting import fit
+from tstar.lab.fitting.fitter import condition_table, usable_curves
+from tstar.lab.fitting.model import problem
+
+FINE = powers_of_two(16, largest=64.0)
+
+
+@pytest.mark.parametrize("variant", ["base", "csg", "cn", "csgcn"])
+def test_planted_coefficients_come_back_on_a_fine_grid(variant):
+    planted = get(variant)
+    runs = planted_runs(variant, grid=FINE, widths=WIDTHS)
+    result = fit(runs, variant, **QUICK)
+    assert result.solution.success
+    assert result.coefficients.variant == variant
+    for name, value in result.values.items():
+        assert value == pytest.approx(getattr(planted, name), rel=0.06, abs=0.1), name
+    wanted = [tstar.temperature(m, k, c, variant=variant) for c, k in PAPER_TASKS for m in WIDTHS]
+    assert result.conditions["temperature"].to_numpy() == pytest.approx(wanted, rel=0.03)
+
+
+def test_on_powers_of_two_they_are_biased_to_the_nodes_but_T_is_within_a_step():
+    """Piecewise-linear curves peak at nodes: 0.7239·sqrt(M) − 4.706 comes back as 0.875·sqrt(M) − 6."""
+    result = fit(planted_runs("base"), "none", **QUICK)
+    assert result.coefficients.alpha == pytest.approx(0.875, abs=0.01)
+    assert result.coefficients.beta == pytest.approx(-6.0, abs=0.1)
+    planted = np.array([tstar.temperature(m) for m in result.conditions["num_features"]])
+    assert np.abs(np.log2(result.conditions["temperature"] / planted)).max() < 1
+
+
+def test_the_fit_is_invariant_to_the_order_of_runs_and_reproducible():
+    runs = planted_runs(seeds=2, noise=0.01, widths=(64, 256, 512))
+    first = fit(runs, bootstrap=3, restarts=2)
+    again = fit(runs.sample(frac=1, random_state=5).reset_index(drop=True), bootstrap=3, restarts=2)
+    assert first.coefficients == again.coefficients
+    assert first.intervals == again.intervals
+    pd.testing.assert_frame_equal(first.conditions, again.conditions)
+
+
+def test_metric_test_uses_test_accuracy_and_says_so():
+    runs = planted_runs("base", widths=WIDTHS)
+    spoilt = runs.assign(val_accuracy=0.5 + 0.001 * np.sin(np.arange(len(runs))))
+    on_test = fit(spoilt, "none", metric="test", **QUICK)
+    assert on_test.values == fit(runs, "none", metric="test", **QUICK).values
+    assert on_test.values != fit(spoilt, "none", **QUICK).values
+    assert "test accuracy chose the coefficients" in on_test.coefficients.provenance.source
+
+
+def test_regret_is_to_the_best_grid_temperature():
+    runs = planted_runs("cn", seeds=2, noise=0.01)
+    result = fit(runs, "cn", **QUICK)
+    means = runs.groupby(["dataset", "num_features", "temperature"])["val_accuracy"].mean()
+    for row in result.conditions.to_dict("records"):
+        curve = means.loc[row["dataset"], row["num_features"]]
+        assert row["best_accuracy"] == pytest.approx(curve.max())
+        assert row["best_temperature"] == curve.idxmax()
+        at = np.interp(np.log(row["temperature"]), np.log(curve.index), curve)
+        assert row["regret"] == pytest.approx(curve.max() - at, abs=1e-12)
+        assert row["regret_T1"] == pytest.approx(curve.max() - curve.loc[1.0])
+    assert result.regret == pytest.approx(result.conditions["regret"].mean())
+    assert result.regret <= result.baselines["the paper's cn"] <= result.baselines["BN, T = 1"]
+
+
+def test_a_grid_that_does_not_bracket_is_flagged_with_its_conditions():
+    runs = planted_runs("base", grid=[1, 2, 4, 8, 16], widths=(256, 4096))
+    result = fit(runs, "none", **QUICK)
+    flag = next(flag for flag in result.flags if "does not bracket" in flag)
+    assert "num_features=4096" in flag
+    assert "num_features=256" not in flag
+    assert result.conditions.set_index("num_features").loc[256, "bracketed"].all()
+
+
+def test_all_runs_diverged(small):
+    small.loc[small["dataset"] == "task4", "status"] = "diverged"
+    with pytest.raises(TstarError, match=r"2 of 12 do not .*\n.*\n.*task4.*all runs diverged"):
+        fit(small, **ONCE)
+    assert len(fit(small, skip=True, **ONCE).conditions) == 10
+    for skip in (False, True):
+        with pytest.raises(TstarError, match="diverged"):
+            fit(small.assign(status="diverged"), skip=skip, **ONCE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"variant": "cng"}, "variant 'cng'.*'cn'"),
+        ({"restarts": 0}, "restarts must be a whole number of at least 1"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"bootstrap": 1}, "bootstrap must be a whole number of at least 2"),
+    ],
+)
+def test_bad_options(small, options, message):
+    with pytest.raises(TstarError, match=message):
+        fit(small, **(ONCE | options))
+
+
+def test_what_can_carry_a_curve():
+    good = curve([0.1, 0.2, 0.1], dataset="good")
+    short = curve([0.1, 0.2], grid=(1.0, 2.0), diverged=2, dataset="short")
+    dead = curve([0.1, 0.1, 0.1], diverged=3, dataset="dead")
+    assert usable_curves([good], skip=False) == ((good,), ())
+    kept, left_out = usable_curves([short, good, dead], skip=True)
+    assert kept == (good,)
+    assert left_out == (
+        "dataset=short (fewer than 3 temperatures)",
+        "dataset=dead (all runs diverged)",
+    )
+    with pytest.raises(
+        TstarError,
+        match=r"2 of 3 do not .*\n.*short \(fewer than 3 .*\n.*dead \(all runs diverged",
+    ):
+        usable_curves([short, good, dead], skip=False)
+    with pytest.raises(TstarError, match="Every condition needs 3 temperatures"):
+        usable_curves([short, dead], skip=True)
+
+
+def test_one_row_per_condition_by_hand():
+    """T = α·sqrt(M) + β is 6 and 16 on curves in T whose accuracy is 0.9 at 11."""
+    made = [
+        curve([0.5, 0.9, 0.7], num_features=16, dataset="a"),
+        curve([0.9, 0.7, 0.6], num_features=196, dataset="b", diverged=1),
+    ]
+    task = problem(made, lines(made, "val", interpolation="T"), "base")
+    table = condition_table(made, task, np.array([1.0, 2.0]), "val", "mean")
+    assert table["dataset"].tolist() == ["a", "b"]
+    assert table["temperature"].tolist() == pytest.approx([6.0, 16.0])
+    assert table["accuracy"].tolist() == pytest.approx([0.7, 0.65])
+    assert table["best_temperature"].tolist() == [11.0, 1.0]
+    assert table["best_accuracy"].tolist() == pytest.approx([0.9, 0.9])
+    assert table["regret"].tolist() == pytest.approx([0.2, 0.25])
+    assert table["regret_T1"].tolist() == pytest.approx([0.4, 0.0])
+    assert table["bracketed"].tolist() == [True, False]
+    assert table[["temperatures", "runs", "diverged"]].to_numpy().tolist() == [[3, 3, 0], [3, 3, 1]]
+
+
+def test_a_careful_reader_is_told():
+    runs = planted_runs("base", grid=[2, 4, 8], widths=(64, 128, 256), tasks=PAPER_TASKS[:1])
+    low = runs.assign(val_accuracy=0.9 - 0.1 * np.log(runs["temperature"]))  # best below the grid
+    text = "\n".join(fit(low, "base", **ONCE).flags)
+    assert "the grid does not bracket the optimum in 3 of 3 conditions" in text
+    assert "α sits on the bound of the search, [0, 10]" in text  # T does not grow with M
+    assert "3 conditions are few for 2 coefficients" in text
+    assert "did not converge" not in text
+    many = fit(planted_runs("base", widths=(64, 128)), "base", **ONCE)
+    assert not any("few for" in flag for flag in many.flags)  # 12 conditions
+
+
+def test_the_baseline_has_the_norm_s_name_and_the_set_its_own():
+    runs = planted_runs("base", widths=(64, 256), tasks=PAPER_TASKS[:2])
+    batch = fit(runs, "base", **ONCE)
+    assert [*batch.baselines] == ["BN, T = 1", "the paper's base"]
+    assert batch.coefficients.name == "fitted-base"
+    assert batch.intervals == {}
+    assert batch.accuracy == pytest.approx(batch.conditions["accuracy"].mean())
+    plain = fit(runs.assign(norm="none"), "base", norm="none", name="mine", **ONCE)
+    assert [*plain.baselines] == ["T = 1", "the paper's base"]
+    assert plain.coefficients.name == "mine"
+    assert plain.coefficients.provenance.training["norm"] == "none"
+    assert plain.values == batch.values
+    note = plain.coefficients.provenance.fitted["note"]
+    assert note == "data sets: task0, task1; models: planted"
+    assert (batch.runs, batch.diverged) == (len(runs), 0)

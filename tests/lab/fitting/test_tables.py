@@ -1,0 +1,203 @@
+"""Fits for each environment, and with one data set left out."""
+
+import math
+
+import pandas as pd
+import pytest
+from scipy.stats import chi2
+
+from research.synthetic import planted_runs, powers_of_two
+from tests.lab.fitting.planted import THREE, curve
+from tstar import Coefficients, TstarError
+from tstar.lab.fitting import coefficient_table, correction_table, fit, per_environment
+from tstar.lab.fitting.tables import How, folds
+
+LAST = ["Avg.", "S.D."]
+
+
+def left_out(runs, variant="cn"):
+    """The coefficients that each data set gets from the others."""
+    how = How(restarts=1)
+    found = folds(how.usable(runs)[0], variant, how)
+    return {str(held[0].facts["dataset"]): (held, theta) for held, theta in found}
+
+
+def test_the_left_out_data_set_is_never_used(runs):
+    """Poison it: its own fold's coefficients must not move, and some other fold's must."""
+    poisoned = runs.copy()
+    here = poisoned["dataset"] == "task4"
+    poisoned.loc[here, "val_accuracy"] = 0.1 + 0.8 * (poisoned.loc[here, "temperature"] > 40)
+    clean, dirty = left_out(runs), left_out(poisoned)
+    assert clean["task4"][1] == dirty["task4"][1]
+    assert any(clean[name][1] != dirty[name][1] for name in clean)
+
+
+def test_a_fold_is_a_fit_without_the_data_set(runs):
+    found = left_out(runs)
+    assert [*found] == [f"task{i}" for i in range(6)]
+    assert all({c.facts["dataset"] for c in held} == {name} for name, (held, _) in found.items())
+    direct = fit(runs.query("dataset != 'task5'"), "cn", restarts=1, bootstrap=0)
+    assert found["task5"][1] == pytest.approx(tuple(direct.values.values()))
+
+
+def test_per_environment_recovers_each_environment():
+    one, two = Coefficients("one", 0.5, 2.0), Coefficients("two", 1.5, -3.0)
+    fine = powers_of_two(16, largest=64)
+    parts = []
+    for norm, planted in (("batch", one), ("none", two)):
+        for model in ("a", "b"):
+            made = planted_runs(planted, grid=fine, widths=THREE, tasks=((2.0, 10),))
+            parts.append(made.assign(norm=norm, model=model))
+    table = per_environment(pd.concat(parts), restarts=1)
+    assert table["model"].tolist() == ["a", "b", *LAST]
+    assert table["dataset"].tolist() == ["task0", "task0", "", ""]
+    assert [*table.columns[:2]] == ["dataset", "model"]
+    assert table["alpha_bn"].tolist()[:4] == pytest.approx([0.5, 0.5, 0.5, 0.0], abs=0.02)
+    assert table["beta_bn"].tolist()[:4] == pytest.approx([2.0, 2.0, 2.0, 0.0], abs=0.3)
+    assert table["alpha"].tolist()[:4] == pytest.approx([1.5, 1.5, 1.5, 0.0], abs=0.05)
+    own = table[:2]
+    assert (own["alpha_bn_low"] <= own["alpha_bn"]).all()
+    assert (own["alpha_bn"] <= own["alpha_bn_high"]).all()
+    assert own["gain"].tolist() == pytest.approx((own["accuracy_bn"] - own["accuracy"]).tolist())
+    for seed in (1, 2):  # the optimum hangs on no seed
+        pd.testing.assert_frame_equal(table, per_environment(pd.concat(parts), seed=seed))
+
+
+def test_one_data_set_cannot_be_cross_validated(small):
+    with pytest.raises(TstarError, match="at least two data sets, got task0"):
+        left_out(small.query("dataset == 'task0'"), "none")
+    with pytest.raises(TstarError, match=r"With 'task\d' left out: .*told apart"):
+        left_out(small.query("dataset in ['task0', 'task4']"))
+
+
+def test_an_environment_with_one_width_is_named(small):
+    with pytest.raises(TstarError, match=r"task0 · planted \(norm=batch\): .*num_features is 64"):
+        per_environment(small.query("num_features == 64"))
+    mixed = small[(small["dataset"] != "task0") | (small["num_features"] == 64)]
+    table = per_environment(mixed, restarts=1, skip=True)
+    assert "task0" not in set(table["dataset"])
+    assert len(table) > 2
+    assert any("task0 · planted (norm=batch)" in note for note in table.attrs["notes"])
+    with pytest.raises(TstarError, match="No environment could be fitted"):
+        per_environment(small.query("num_features == 64"), skip=True)
+
+
+def test_coefficients_are_judged_on_conditions_by_hand():
+    """T = 6 and 11 on a tent in T that is 0.9 at 11 and falls by 0.04 for each 1."""
+    held = [
+        curve([0.5, 0.9, 0.5], num_features=16, dataset="a"),
+        curve([0.5, 0.9, 0.5], num_features=81, dataset="a"),
+    ]
+    how = How(interpolation="T")
+    assert how.accuracy(held, "base", (1.0, 2.0)) == pytest.approx(0.8)
+    theta, regret = how.fitted(held, "base")
+    assert (len(theta), regret) == (2, pytest.approx(0.0, abs=1e-9))
+
+
+def test_other_norms_are_no_environment(small):
+    with pytest.raises(TstarError, match="No runs with norm 'none' or 'batch' found in 12 curves"):
+        per_environment(small.assign(norm="layer"))
+
+
+def unbalanced():
+    """Without BN at one rate alone, where training is easy. With BN at that rate (a point better) and at another."""
+    made = planted_runs(
+        Coefficients("one", 0.5, 2.0), grid=powers_of_two(4, largest=64), widths=THREE, tasks=((2.0, 10),)
+    )  # fmt: skip
+    accuracies = ["val_accuracy", "test_accuracy"]
+
+    def side(norm, lr, less, seed=0):
+        found = made.assign(norm=norm, lr=lr, seed=seed)
+        found[accuracies] -= less
+        return found
+
+    return [side("none", 0.1, 0.01), side("batch", 0.1, 0.0), side("batch", 0.001, 0.4)], side
+
+
+def test_bn_is_judged_where_both_sides_were_run():
+    """Over all that was run BN would be 19 points worse; in the conditions of both it is a point better."""
+    runs, _ = unbalanced()
+    table = per_environment(pd.concat(runs), restarts=1)
+    row = table.iloc[0]
+    assert row["gain"] == pytest.approx(1.0, abs=0.05)
+    assert row["conditions"] == len(THREE)
+    assert row["accuracy_bn"] == pytest.approx(90, abs=0.1)
+
+
+def test_the_seeds_of_a_gain_are_those_of_both_sides():
+    runs, side = unbalanced()
+    table = per_environment(pd.concat([*runs[:2], side("batch", 0.1, 0.4, seed=1)]), restarts=1)
+    assert table.iloc[0]["gain"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_averages_are_over_environments_that_have_both_sides():
+    """A second model was run with BN alone, and is hard: it is shown, last, and moves no average."""
+    runs, _ = unbalanced()
+    alone = runs[2].assign(model="another")
+    table = per_environment(pd.concat([*runs[:2], alone]), restarts=1)
+    assert table["model"].tolist() == ["planted", "another", *LAST]
+    assert math.isnan(table["gain"][1])
+    columns = ["alpha_bn", "accuracy", "accuracy_bn", "gain"]
+    assert table.loc[2, columns].tolist() == table.loc[0, columns].tolist()
+    assert table.loc[3, columns].isna().all()
+    assert table.attrs["averaged"] == 1
+
+
+def test_sides_that_share_no_condition_are_not_compared():
+    runs, _ = unbalanced()
+    table = per_environment(pd.concat([runs[0], runs[2]]), restarts=1)
+    assert math.isnan(table["accuracy"][0])
+    assert math.isnan(table["gain"][0])
+    assert table["accuracy_bn"][0] == pytest.approx(50, abs=0.1)
+    assert any("not compared" in note for note in table.attrs["notes"])
+
+
+def test_an_environment_whose_best_T_is_1_counts_on_neither_side():
+    """Without BN model b is best at T = 1, where any α and β with T ≤ 1 fit."""
+    grid = powers_of_two(4, largest=64)
+    parts = []
+    for model, plain in (("a", 1.5), ("b", None), ("c", 1.0)):
+        for norm, alpha in (("batch", 0.5), ("none", plain)):
+            planted = Coefficients("planted", alpha or 0.5, 2.0)
+            made = planted_runs(planted, grid=grid, widths=THREE, tasks=((2.0, 10),))
+            made = made.assign(norm=norm, model=model)
+            if alpha is None:
+                falling = 0.9 - 0.05 * made["temperature"].map(math.log)
+                made = made.assign(val_accuracy=falling, test_accuracy=falling)
+            parts.append(made)
+    table = per_environment(pd.concat(parts)).set_index("model")
+    assert math.isnan(table.loc["b", "alpha"])
+    assert table.loc["b", "beta_low"] == -100
+    assert table.loc["b", "accuracy"] == pytest.approx(90)
+    assert (table.attrs["averaged"], table.attrs["identified"]) == (3, 2)
+    for side in ("alpha", "alpha_bn"):
+        kept = table.loc[["a", "c"], side]
+        assert table.loc["Avg.", side] == pytest.approx(kept.mean())
+        assert table.loc["S.D.", side] == pytest.approx(kept.std(ddof=0))
+        ends = table.loc["S.D.", [f"{side}_low", f"{side}_high"]].to_numpy(float)
+        want = 2 * kept.var(ddof=0)
+        assert ends**2 * chi2(1).ppf([0.975, 0.025]) == pytest.approx([want] * 2)
+    assert table.loc["Avg.", "accuracy"] == pytest.approx(table["accuracy"][:3].mean())
+
+
+def test_tables_of_corrections_are_fits(small):
+    wide = planted_runs("cn", grid=powers_of_two(2, largest=64), widths=(64, 256))
+    table = correction_table(wide, restarts=1)
+    assert [*table["correction"]] == ["base", "csg", "cn", "csgcn"] * 2
+    assert [*table["optimization"]] == ["CO"] * 4 + ["GO"] * 4
+    names = [f"task{i}" for i in range(6)]
+    assert [*table.columns] == ["correction", "optimization", *names, "avg"]
+    assert table["avg"].to_numpy() == pytest.approx(table[names].mean(axis=1).to_numpy())
+    both = coefficient_table(wide, restarts=1).set_index("variant")
+    direct = fit(wide, "base", bootstrap=0)
+    assert both.loc["base", ["alpha", "beta"]].tolist() == pytest.approx(
+        list(direct.values.values())
+    )
+    assert both.loc["base", "regret"] == pytest.approx(direct.regret)
+    assert both.loc["base", ["gamma", "delta"]].isna().all()
+    ten = small.query("num_classes == 10")
+    noted = coefficient_table(ten, restarts=1)
+    assert noted.set_index("variant").loc["cn"].isna().all()
+    assert any("cn: " in note and "num_classes is 10" in note for note in noted.attrs["notes"])
+    with pytest.raises(TstarError, match="No correction could be fitted"):
+        coefficient_table(small.query("num_features == 64"))

@@ -1,0 +1,58 @@
+"""The method that follows tstar's own advice."""
+
+import pytest
+import torch
+from torch import nn
+
+import tstar
+from tstar.lab import methods
+from tstar.lab.training import Config
+
+HOW = {"optimizer": "sgd", "lr": 0.1, "steps": 800, "batch_size": 64}
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def prepared(**changes):
+    facts = methods.Facts(64, 10, training=Config(**HOW | changes), samples=2000)
+    return methods.get("advised").prepare(network(), facts)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "./kit.py:mine"])
+def test_it_trains_at_what_recommend_says(schedule, monkeypatch):
+    told, asked = [], tstar.recommend
+    monkeypatch.setattr("tstar.advice.recommend", lambda *a, **k: told.append(k) or asked(*a, **k))
+    recipe = prepared(schedule=schedule)
+    usual = None if schedule.endswith("mine") else schedule
+    how = HOW | {"momentum": 0.9, "weight_decay": 5e-4, "samples": 2000, "scenario": "scratch"}
+    advice = asked(network(), **how, scheduler=usual)
+    assert (told[0]["samples"], told[0].get("scheduler")) == (2000, usual)
+    assert not advice.leave
+    assert float(recipe.model[2].temperature) == pytest.approx(float(advice), rel=1e-6)
+    assert (recipe.config.lr, recipe.config.weight_decay) == (advice.lr, advice.weight_decay)
+    assert recipe.report() == {"lr_factor": pytest.approx(advice.lr / 0.1), "left": False}
+
+
+def test_a_model_that_is_best_left_alone_is_trained_as_it_is():
+    recipe = prepared(lr=1e-7, steps=3, batch_size=2)  # like nothing that was measured
+    assert isinstance(recipe.model[2], nn.Linear)
+    assert recipe.report() == {"lr_factor": 1.0, "left": True}
+
+
+def test_an_optimizer_of_ones_own_leaves_the_model():
+    rmsprop = torch.optim.RMSprop(network().parameters(), lr=0.01)
+    assert tstar.recommend(network(), optimizer=rmsprop, steps=400, batch_size=64).leave
+    recipe = prepared(optimizer="./kit.py:lion", lr=0.01)
+    assert isinstance(recipe.model[2], nn.Linear)
+    assert recipe.config is None
+
+
+def test_an_advice_that_is_given_is_followed():
+    advice = tstar.recommend(network(), variant="cn", **HOW)
+    facts = methods.Facts(64, 10, training=Config(**HOW))
+    recipe = methods.get("advised", advice=advice).prepare(network(), facts)
+    wanted = tstar.temperature(64, 10, variant="cn")
+    assert float(recipe.model[2].temperature) == pytest.approx(wanted, rel=1e-6)

@@ -1,0 +1,113 @@
+"""Networks of other libraries by name. No weights are fetched."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tstar import TstarError
+from tstar.lab.models import build
+
+vision = pytest.importorskip("torchvision")
+
+
+def test_torchvision_network_with_our_number_of_classes() -> None:
+    model = build("torchvision/squeezenet1_1", 7, seed=0).eval()
+    assert model(torch.zeros(1, 3, 64, 64)).shape == (1, 7)
+
+
+def test_features_must_be_those_of_the_network() -> None:
+    assert build("torchvision/shufflenet_v2_x0_5", 3, num_features=1024) is not None
+    with pytest.raises(TstarError, match=r"has 1024 features, but got num_features=64"):
+        build("torchvision/shufflenet_v2_x0_5", 3, num_features=64)
+
+
+def test_torchvision_errors() -> None:
+    with pytest.raises(TstarError, match="did you mean 'resnet50'"):
+        build("torchvision/resnet51", 3)
+    with pytest.raises(TstarError, match="3 input channels, but got in_channels=1"):
+        build("torchvision/resnet18", 3, in_channels=1)
+
+
+def test_pretrained_network_gets_a_new_output_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``weights="DEFAULT"`` needs a download: here the plain network stands in for the loaded one."""
+    models = vision.models
+    plain = models.get_model
+
+    def offline(name: str, **options: object) -> torch.nn.Module:
+        assert options.pop("weights") == "DEFAULT"
+        return plain(name, num_classes=1000, **options)
+
+    monkeypatch.setattr(models, "get_model", offline)
+    model = build("torchvision/shufflenet_v2_x0_5", 6, pretrained=True, seed=0).eval()
+    assert model(torch.zeros(1, 3, 64, 64)).shape == (1, 6)
+
+
+def test_timm_network_with_other_channels() -> None:
+    pytest.importorskip("timm")
+    model = build("timm/resnet10t", 4, in_channels=1, seed=0).eval()
+    assert model(torch.zeros(1, 1, 64, 64)).shape == (1, 4)
+    with pytest.raises(TstarError, match="Unknown network of timm 'resnet10zz'"):
+        build("timm/resnet10zz", 4)
+    with pytest.raises(TstarError, match=r"more \(timm.list_models\(\) lists them\)") as far:
+        build("timm/@", 4)
+    assert len(str(far.value)) < 300
+
+
+def test_transformers_from_a_local_folder(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tiny = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
+    source = transformers.BertModel(transformers.BertConfig(vocab_size=30, **tiny))
+    source.save_pretrained(tmp_path)
+    model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
+    assert model(torch.ones(2, 7, dtype=torch.int64)).shape == (2, 5)
+    fresh = model.state_dict()
+    loaded = build(f"transformers/{tmp_path}", 5, seed=0, pretrained=True).state_dict()
+    key = "embeddings.word_embeddings.weight"
+    assert torch.equal(loaded[f"model.bert.{key}"], source.state_dict()[key])
+    assert not torch.equal(fresh[f"model.bert.{key}"], source.state_dict()[key])
+
+
+def test_transformers_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", _no_network)
+    with pytest.raises(TstarError, match="needs a network connection, or a local folder"):
+        build("transformers/nobody/nothing", 3)
+
+
+def test_padding_does_not_change_the_logits(tmp_path: Path) -> None:
+    """Against transformers itself with an explicit mask; columns of padding alone are left out."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        pad_token_id=3,
+        initializer_range=0.5,
+    )
+    config.save_pretrained(tmp_path)
+    model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, 12, (150,), generator=generator)
+    ids = torch.randint(4, 50, (150, 20), generator=generator)
+    ids[torch.arange(20) >= lengths[:, None]] = 3
+    mask = (torch.arange(20) < lengths[:, None]).long()
+    with torch.no_grad():
+        expected = model.model(input_ids=ids, attention_mask=mask).logits
+        assert torch.allclose(model(ids), expected, atol=1e-5)
+        assert torch.allclose(model(ids[:9, :12]), expected[:9], atol=1e-5)
+        unmasked = model.model(input_ids=ids).logits
+        assert not torch.allclose(unmasked, expected, atol=1e-3)
+        nothing = torch.full((2, 4), 3)
+        assert torch.isfinite(model(nothing)).all()
+
+
+def _no_network(*_: object, **__: object) -> None:
+    raise OSError("We couldn't connect to the hub.")

@@ -1,0 +1,178 @@
+"""The page and its folder: one file, nothing from outside, names as text; and live."""
+
+import base64
+import html
+import json
+import os
+import re
+import shlex
+import sqlite3
+import zlib
+
+import pandas as pd
+import pytest
+
+from tests.lab.report.planted import TASKS, planted, write
+from tstar import TstarError
+from tstar.lab.report.page import facts, origin, values
+from tstar.lab.report.payload import curves_payload, packed, runs_payload
+from tstar.lab.report.records import load
+from tstar.lab.report.write import watch_report, write_report
+
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def nasty_page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    rows = planted(
+        tasks=((f"{NASTY} {{{{title}}}} $x$", 2.0, 10), ("other", 9.0, 10)),
+        widths=(64, 128),
+        seeds=2,
+        grid=(1.0, 4.0, 16.0),
+        methods=("insert-ln",),
+    )
+    store = write(folder / "runs.db", rows, diverged=(1,))
+    return write_report(store, folder / "out", fits=False)
+
+
+def test_the_page_is_one_file_without_the_outside(nasty_page):
+    text = nasty_page.page.read_text(encoding="utf-8")
+    own = re.sub(r'xmlns(:\w+)?="[^"]*"|"http://www.w3.org/2000/svg"', "", text)
+    assert "http:" not in own
+    assert "https:" not in own
+    assert not re.search(r"<(link|img|iframe)\b|@import|url\((?!#)", own)
+    assert not re.search(r'<script[^>]*\bsrc=|href="(?!#|data:image/png)', own)
+    assert 'http-equiv="refresh"' not in own
+
+
+def test_names_are_text_on_the_page(nasty_page):
+    text = nasty_page.page.read_text(encoding="utf-8")
+    assert NASTY not in text
+    assert len(re.findall(r"<script\b", text)) == 3  # ours: two of data, one of code
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{title}} $x$" in text  # a placeholder in a name is text as well
+
+
+def test_the_page_says_what_it_must(nasty_page):
+    text = nasty_page.page.read_text(encoding="utf-8")
+    folder = nasty_page.page.parent
+    assert load(folder.parent / "runs.db").checksum in text
+    command = shlex.join(["tstar", "report", str(folder.parent / "runs.db"), "--metric", "test"])
+    assert html.escape(command) in text
+    assert "prefers-color-scheme: dark" in text
+    assert "As above" not in text
+    assert len(re.findall(r'<figure id="fig-([\w-]+)">', text)) == 6
+    assert '<p class="shared">resnet10 · sgd · lr 0.1 · 6 epochs</p>' in text
+    about = json.loads(json.dumps(nasty_page.to_dict()))
+    assert all(os.path.exists(name) for name in about["figures"])
+    assert len(about["headline"]["lines"]) == 3
+    for kind in ("tex", "md", "csv"):
+        assert (folder / "tables" / f"conditions.{kind}").exists()
+
+
+def test_what_is_not_allowed_is_refused_before_anything_is_made(store, tmp_path):
+    with pytest.raises(TstarError, match="format of a figure 'jpg'"):
+        write_report(store, tmp_path / "out", formats=("jpg",))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_watched_page_follows_the_store_and_only_reads_it(make_store, tmp_path, monkeypatch):
+    store = make_store(tasks=TASKS[:1], widths=(64,), seeds=1, grid=(1.0, 4.0, 16.0))
+    made, told, seen, looks = [], [], [], []
+
+    def write_page(runs, folder, *, reload, **options):
+        frame = load(runs).frame
+        made.append(len(frame))
+        (tmp_path / "out").mkdir(exist_ok=True)
+        page = tmp_path / "out" / "index.html"
+        page.write_text(f'<meta http-equiv="refresh" content="{reload}">{len(frame)}', "utf-8")
+        seen.append(page.read_text("utf-8"))
+        return type("Written", (), {"page": page})
+
+    def sleep(seconds):
+        """Between the first looks another process ends a run; then somebody interrupts."""
+        looks.append(seconds)
+        if len(looks) == 4:
+            raise KeyboardInterrupt
+        if len(looks) == 1:
+            with sqlite3.connect(store) as other:
+                other.execute("DELETE FROM runs WHERE rowid = 1")
+            other.close()
+
+    monkeypatch.setattr("tstar.lab.report.write.write_report", write_page)
+    monkeypatch.setattr("tstar.lab.report.write.time.sleep", sleep)
+    watch_report(store, tmp_path / "out", every=7, tell=told.append)
+    assert made == [6, 5]  # rebuilt when something changed, and only then
+    assert all('content="7"' in text for text in seen)
+    assert (tmp_path / "out" / "index.html").read_text("utf-8") == "5"
+    assert told[-1].startswith("stopped")
+    with pytest.raises(TstarError, match="can be watched"):
+        watch_report(tmp_path / "runs.csv")
+
+
+def test_values_are_listed_in_order_until_they_are_too_many():
+    assert values(pd.Series([64, 8, None, 64])) == "8, 64"
+    assert values(pd.Series(["b", "a\x07"])) == "a\\x07, b"
+    assert values(pd.Series(range(13))) == "13 values, 0 to 12"
+
+
+def test_the_facts_are_those_of_the_store(records):
+    said = dict(facts(records))
+    runs = len(records.frame)
+    assert said["runs"] == f"{runs:,} ({runs:,} done)"
+    assert said["seeds"] == "0, 1, 2"
+    assert said["training time"] == f"{1.5 * runs / 60:.1f} minutes"
+    assert "losses" not in said  # the usual one
+    told = dict(origin(records, "tstar report runs.db"))
+    assert told["command"] == "tstar report runs.db"
+    assert records.checksum in told["store"]
+    assert told["runs: torch"] == "2.9"
+
+
+def test_a_loss_metric_or_augmentation_of_one_s_own_is_named(make_store):
+    from dataclasses import replace
+
+    own = {"loss": "./kit.py:focal", "metric": "./kit.py:top3", "augment": "./kit.py:noise"}
+
+    def change(rows):
+        return [
+            (replace(spec, config=replace(spec.config, **own), source="a" * 16), result)
+            for spec, result in rows
+        ]
+
+    said = dict(facts(load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))))
+    named = [said[name] for name in ("losses", "metric", "augmentation")]
+    assert named == ["focal", "top3", "noise"]
+
+
+def test_curves_come_back_and_long_ones_are_thinned():
+    texts = [
+        json.dumps({"train_loss": [2.0, 1.0, 0.25], "val_accuracy": [0.1, 0.7, 0.9]}),
+        None,
+        json.dumps({"train_loss": [1.0, None, 3.0], "epoch": [1, 5, 10]}),
+        "not json",
+        json.dumps({"train_loss": [float(i) for i in range(1000)]}),
+    ]
+    found = curves_payload(texts)
+    assert found[0]["train_loss"] == [[1, 2, 3], [2.0, 1.0, 0.25], 3]
+    assert (found[1], found[3]) == ({}, {})
+    assert found[2]["train_loss"] == [[1, 5, 10], [1.0, None, 3.0], 3]
+    epochs, steps, total = found[4]["train_loss"]
+    assert (len(steps), total) == (200, 1000)
+    assert (epochs[0], epochs[-1], steps[0], steps[-1]) == (1, 1000, 0.0, 999.0)
+
+
+def test_runs_come_back_and_what_is_the_same_is_told_once(store):
+    frame = load(store).frame
+    payload = runs_payload(frame)
+    columns = {column["name"]: column for column in payload["columns"]}
+    names = [columns["dataset"]["levels"][code] for code in columns["dataset"]["codes"]]
+    assert names == frame["dataset"].tolist()
+    assert columns["test_accuracy"]["values"] == pytest.approx(
+        (100 * frame["test_accuracy"]).tolist(), rel=1e-5
+    )
+    assert payload["constant"]["lr"] == 0.1
+    assert not set(payload["constant"]) & set(columns)
+    unpacked = zlib.decompress(base64.b64decode(packed({"a": [1, "é"]})))
+    assert json.loads(unpacked) == {"a": [1, "é"]}

@@ -1,0 +1,198 @@
+"""Studies with a network, data, method, loss and so on of one's own."""
+
+import json
+
+import pytest
+
+from tests.lab.sweep.parts import OWN_STUDY, PARTS
+from tests.lab.sweep.small import rows_of
+from tstar.errors import TstarError
+from tstar.lab.sweep.plan import make_plan
+from tstar.lab.sweep.run import run_sweep
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import load_study
+
+
+def do(folder, engine):
+    study = load_study(folder / "study.toml")
+    with Store(folder / "runs.db", create=True) as store:
+        return run_sweep(make_plan(study, store), store, engine, study=(study.name, study.hash))
+
+
+def test_every_part_may_be_yours(folder, inline):
+    tally = do(folder, inline())
+    assert (tally.done, tally.failed) == (2, 0)
+    for row in rows_of(folder / "runs.db").values():
+        assert (row["model"], row["dataset"]) == ("parts:net", "./parts.py:arrays")
+        assert (row["num_classes"], row["domain"], len(row["source"])) == (3, "vector", 16)
+        extra = json.loads(row["extra"])
+        assert extra["metric"] == row["test_metric"] == pytest.approx(100 * row["test_accuracy"])
+        assert extra["val_metric"] == row["val_metric"] == pytest.approx(100 * row["val_accuracy"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("nn.ReLU()", "nn.Tanh()", 2),
+        ("multi_margin_loss(logits, targets)", "multi_margin_loss(logits, targets, p=2)", 2),
+    ],
+)
+def test_a_changed_function_is_trained_again(folder, inline, old, new, again):
+    do(folder, inline())
+    (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
+    tally = do(folder, inline())
+    assert (tally.done, tally.before) == (again, 2 - again)
+
+
+def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, inline):
+    class Meddling(inline):
+        def submit(self, job):
+            (folder / "parts.py").write_text(
+                PARTS.replace("nn.ReLU()", "nn.Tanh()"), encoding="utf-8"
+            )
+            super().submit(job)
+
+    tally = do(folder, Meddling())
+    assert tally.failed == 2
+    assert all("has changed since" in row["error"] for row in rows_of(folder / "runs.db").values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "import torch\n",
+            "import torhc\n",
+            r"study, \[training\]: .*parts.py:arrays could not be imported",
+        ),
+        ("def net(", "def nets(", r"study, \[\[grid\]\] 1: .*did you mean 'nets'"),
+        (
+            "def net(num_classes, in_channels, num_features=6):\n    return",
+            "def net():\n    return 3 or",
+            "takes no num_features",
+        ),
+        (
+            "    return nn.Sequential(",
+            "    return 3 or (",
+            "must return a torch.nn.Module, got int",
+        ),
+        (
+            "nn.Linear(in_channels,",
+            "nn.Linear(7,",
+            r"'parts:net' must take the samples of '\./parts\.py:arrays' \(vector, of shape 5\), but raised",
+        ),
+        (
+            "    return nn.Sequential(",
+            "    return Wrong(",
+            r"one tensor of logits, 16×K for a batch of 16, got \(tensor",
+        ),
+        (
+            "    return nn.Sequential(",
+            "    return Tired(",
+            r"parts\.py:net failed: ArithmeticError: tired \(parts\.py, line \d+\)",
+        ),
+        ("x[:30], y[:30]", "x[:30]", "must give x_train, y_train, x_test and y_test"),
+        (
+            "return torch.optim.RMSprop(parameters, lr)",
+            "return lr",
+            "must return a torch optimizer",
+        ),
+        ("return 1 - step / (2 * steps)", "return None", "schedule returns must be a number"),
+        ("return batch + 0.01", "return batch[:1] #", "must return a tensor of"),
+        ("multi_margin_loss(logits, targets)", "softmax(logits, 1)", "must return one number"),
+        (".float().mean() * 100", "", "metric returns must be a number"),
+        (
+            "num_features, num_classes))",
+            "num_features, 9))",
+            "one output for each of the data's 3 classes",
+        ),
+    ],
+)
+def test_a_part_that_fails_is_one_error_before_any_run(folder, inline, old, new, message):
+    assert old in PARTS
+    (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
+    engine = inline()
+    with pytest.raises(TstarError, match=message):
+        do(folder, engine)
+    assert engine.executed == []
+
+
+def test_machine_paths_are_refused(folder):
+    text = OWN_STUDY.replace("parts:net", str(folder / "parts.py:net"))
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(TstarError, match="1: model must be a module or a file beside the study"):
+        load_study(folder / "study.toml")
+
+
+def test_a_method_of_your_own_with_options(folder, inline):
+    text = OWN_STUDY.replace("temperature = 2", 'method = "./parts.py:method"')
+    text = text.replace('loss = "./parts.py:loss"\n', "")
+    (folder / "study.toml").write_text(
+        text + '\n[options."./parts.py:method"]\npower = 3\n', encoding="utf-8"
+    )
+    assert do(folder, inline()).done == 2
+    (row, *_) = rows_of(folder / "runs.db").values()
+    assert (row["method"], row["options"]) == ("./parts.py:method", '{"power": 3}')
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("3", "must return a tstar.lab.methods.Recipe, got int"),
+        ("Recipe(3, len)", "must have a torch.nn.Module as model, got 3"),
+        ("Recipe(model, 3)", "must have a function as loss, got 3"),
+        ("Recipe(model, len, on_batch=3)", "must have a function as on_batch, got 3"),
+        ("Recipe(model, lambda z, y, x: 1 / 0)", r"parts\.py:method failed: ZeroDivisionError"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_with_is_one_error(folder, inline, made, message):
+    text = OWN_STUDY.replace("temperature = 2", 'method = "./parts.py:method"')
+    (folder / "study.toml").write_text(
+        text.replace('loss = "./parts.py:loss"\n', ""), encoding="utf-8"
+    )
+    old = "Recipe(model, lambda z, y, x: nn.functional.cross_entropy(z / 2**power, y))"
+    (folder / "parts.py").write_text(PARTS.replace(old, made), encoding="utf-8")
+    engine = inline()
+    with pytest.raises(TstarError, match=message) as caught:
+        do(folder, engine)
+    assert "Traceback" not in str(caught.value)
+    assert engine.executed == []
+
+
+def test_a_network_that_fails_late_is_named_in_its_run(folder, inline):
+    text = PARTS.replace("tired = 0", "tired = 1").replace("return nn.Seq", "return Tired(nn.Seq")
+    text = text.replace("num_features, num_classes))", "num_features, num_classes)))")
+    (folder / "parts.py").write_text(text, encoding="utf-8")
+    assert do(folder, inline()).failed == 2
+    for row in rows_of(folder / "runs.db").values():
+        first, *_, last = row["error"].splitlines()
+        assert first.startswith("Traceback")
+        assert "parts.py:net failed: ArithmeticError: tired (parts.py, line" in last
+
+
+def test_a_diverged_run_is_asked_for_no_metric(folder, inline):
+    text = OWN_STUDY.replace("lr = 0.01", "lr = 1e30")
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    old = "(logits.argmax(1) == targets).float().mean() * 100"
+    (folder / "parts.py").write_text(PARTS.replace(old, "logits.mean()"), encoding="utf-8")
+    tally = do(folder, inline())
+    assert (tally.diverged, tally.failed) == (2, 0)
+
+
+def test_runs_that_end_together_are_stored_before_a_callback_raises(folder, inline):
+    class Together(inline):
+        def collect(self, timeout):
+            return [
+                outcome for _ in list(self.jobs) for outcome in super(Together, self).collect(0)
+            ]
+
+    def on_run(row):
+        raise ValueError("no space")
+
+    study = load_study(folder / "study.toml")
+    with (
+        Store(folder / "runs.db", create=True) as store,
+        pytest.raises(TstarError, match=r"The callback .*on_run failed: ValueError: no sp"),
+    ):
+        run_sweep(make_plan(study, store), store, Together(slots=2), on_run=on_run)
+    assert [row["status"] for row in rows_of(folder / "runs.db").values()] == ["done", "done"]

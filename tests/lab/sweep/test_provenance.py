@@ -1,0 +1,34 @@
+"""What a result was made with."""
+
+import platform
+import subprocess
+
+import torch
+
+from tstar import __version__
+from tstar.lab.sweep import provenance
+
+
+def test_versions_name_what_numbers_depend_on():
+    found = provenance.versions()
+    assert found["tstar"] == __version__
+    assert found["torch"] == torch.__version__
+    assert found["python"] == platform.python_version()
+    assert found["device"].startswith("cpu (")
+    assert len(found["device"]) > len("cpu ()")
+
+
+def test_the_commit_is_marked_where_there_are_changes_and_none_where_there_is_no_git(
+    monkeypatch, tmp_path
+):
+    commit, git = provenance.commit.__wrapped__, ["git", "-c", "user.name=x", "-c", "user.email=x"]
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "file.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert commit() is None
+    (tmp_path / "file.py").write_text("1", encoding="utf-8")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    head = subprocess.check_output([*git, "rev-parse", "HEAD"], cwd=tmp_path, encoding="utf-8")
+    assert commit() == head[:12]
+    (tmp_path / "file.py").write_text("2", encoding="utf-8")
+    assert commit() == f"{head[:12]}+"

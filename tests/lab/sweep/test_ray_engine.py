@@ -1,0 +1,176 @@
+"""Ray that cannot be reached, or no longer: one error, soon."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tstar.errors import TstarError
+from tstar.lab.sweep import ray_engine
+from tstar.lab.sweep.execute import Job
+from tstar.lab.sweep.plan import make_plan
+from tstar.lab.sweep.run import run_sweep
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import parse_study
+
+STUDY = """
+csg = false
+[training]
+epochs = 2
+[[grid]]
+dataset = "digits"
+model = "mlp"
+num_features = 8
+temperature = 1
+"""
+
+
+def test_an_address_is_reachable_when_something_listens():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert ray_engine._reachable(f"127.0.0.1:{port}")
+        assert ray_engine._reachable(f"ray://127.0.0.1:{port}")
+    assert not ray_engine._reachable(f"127.0.0.1:{port}")
+    assert ray_engine._reachable("auto")
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_an_unreachable_address_fails_soon_and_says_so():
+    pytest.importorskip("ray")
+    with pytest.raises(TstarError, match=r"No Ray cluster answers at '127\.0\.0\.1:1'"):
+        ray_engine.RayEngine(1, "127.0.0.1:1")
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_goes_away_is_an_error_soon(study, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    engine = ray_engine.RayEngine(1)
+    try:
+        engine.submit(Job(make_plan(study, None).specs[0]))
+        ray.shutdown()
+        with pytest.raises(TstarError, match="The Ray cluster is gone"):
+            _wait(engine)
+        engine.close()
+    finally:
+        ray.shutdown()
+
+
+def _wait(engine):
+    while True:
+        engine.collect(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_sweep_whose_head_is_killed_ends_soon_and_gives_its_runs_back(tmp_path):
+    pytest.importorskip("ray")
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.replace("epochs = 2", "epochs = 3000"), encoding="utf-8")
+    words = ["sweep", str(study), "--store", str(tmp_path / "runs.db"), "--engine", "ray", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tstar", *words, "--workers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"},
+    )
+    try:
+        head = _until(lambda: _descendant(process.pid, "gcs_server"))
+        _until(lambda: _descendant(process.pid, "ray::_remote"))
+        os.kill(head, signal.SIGKILL)
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "The Ray cluster is gone" in err
+    assert out == ""
+    with Store(tmp_path / "runs.db") as store:
+        assert store.status() == {}
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_slow_data_are_no_dead_cluster_and_leave_its_memory(study, path, monkeypatch):
+    """Loading takes longer than the patience with a silent head; afterwards nothing is kept."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    monkeypatch.setattr(ray_engine, "_PATIENCE", 1.0)
+    original, put = ray_engine.load_data, []
+
+    def slow(*given):
+        time.sleep(3)
+        return original(*given)
+
+    monkeypatch.setattr(ray_engine, "load_data", slow)
+    engine = ray_engine.RayEngine(1)
+    try:
+        real = ray.put
+        monkeypatch.setattr(ray, "put", lambda data: put.append(len(data.y_train)) or real(data))
+        with Store(path, create=True) as store:
+            tally = run_sweep(make_plan(study, store), store, engine)
+        assert (tally.done, len(put), engine._data) == (8, 1, {})
+    finally:
+        engine.close()
+        ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_a_node_that_dies_costs_nothing_but_time(path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    study = parse_study(
+        STUDY.replace("epochs = 2", "epochs = 20").replace("= 1\n", "= [1, 2, 4, 8]\n")
+    )
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    node, removed = cluster.add_node(num_cpus=1), []
+
+    def remove_once(tally):
+        if not removed and tally.done >= 1:
+            removed.append(cluster.remove_node(node))
+
+    try:
+        engine = ray_engine.RayEngine(None, cluster.address)
+        assert engine.slots == 2
+        with Store(path, create=True) as store:
+            tally = run_sweep(make_plan(study, store), store, engine, update=remove_once)
+        assert (len(removed), tally.done, tally.failed) == (1, 4, 0)
+        engine.close()
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def _until(condition, seconds=120.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.2)
+    raise AssertionError("it did not come about")
+
+
+def _descendant(pid, name):
+    """A process of this name below ``pid``, so that nobody else's is killed."""
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for one in child.read_text(encoding="utf-8").split():
+            if name in Path(f"/proc/{one}/comm").read_text(encoding="utf-8"):
+                return int(one)
+            if found := _descendant(one, name):
+                return found
+    return None

@@ -1,0 +1,63 @@
+"""The studies that are shipped can be read, name only what exists, and ask what the paper asks."""
+
+from pathlib import Path
+
+import pytest
+
+from tstar.lab.data import names as data_names
+from tstar.lab.models import names as model_names
+from tstar.lab.sweep.execute import get_method
+from tstar.lab.sweep.study import load_study
+
+STUDIES = Path(__file__).resolve().parents[3] / "studies"
+FILES = sorted(STUDIES.glob("*/*.toml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_study_names_only_what_exists(path):
+    study = load_study(path)
+    assert study.about
+    for spec in study.specs:
+        get_method(spec)
+        assert spec.model in model_names() or spec.model.partition("/")[0] in (
+            "torchvision",
+            "timm",
+        )
+        if path.parent.name == "paper":
+            assert spec.dataset in data_names()
+    needs = {need for spec in study.specs for need in get_method(spec).needs}
+    if "teacher" in needs:
+        assert all(s.teacher_features for s in study.specs if "teacher" in get_method(s).needs)
+
+
+def test_there_is_a_small_study_for_each_of_the_papers_questions():
+    assert {path.stem for path in FILES if path.parent.name == "paper"} == {
+        *("bn-insertion", "task-difficulty", "convnets", "transformers", "datasets", "isic"),
+        *("label-smoothing", "methods"),
+    }
+    assert len([path for path in FILES if path.parent.name == "small"]) >= 7
+
+
+def test_the_papers_protocol_is_the_papers():
+    for path in (STUDIES / "paper").glob("*.toml"):
+        for spec in load_study(path).specs:
+            config = spec.config
+            assert (config.optimizer, config.momentum, config.weight_decay) == ("sgd", 0.9, 5e-4)
+            assert config.schedule == "cosine"
+            assert config.epochs == (50 if spec.scenario == "finetune" else 200)
+            assert config.lr == 0.01 or (config.lr == 0.1 and spec.scenario == "scratch")
+            if path.stem != "methods":
+                assert config.val_fraction == 0
+
+
+def test_the_heat_maps_grid_is_complete():
+    specs = load_study(STUDIES / "paper" / "bn-insertion.toml").specs
+    cells = {(s.dataset, s.model, s.num_features, s.norm, s.temperature) for s in specs}
+    assert len(cells) == 3 * 3 * 4 * 2 * 10
+    assert {s.temperature for s in specs} == {2.0**n for n in range(10)}
+
+
+def test_the_smoke_study_needs_no_download_and_has_forty_runs():
+    study = load_study(STUDIES / "small" / "smoke.toml")
+    assert len(study) >= 40
+    assert {spec.dataset for spec in study.specs} == {"digits"}

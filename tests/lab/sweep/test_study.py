@@ -1,0 +1,241 @@
+"""From TOML to runs: the grid is the product, and errors name the table, the field, what is allowed."""
+
+import re
+
+import pytest
+
+from tstar.errors import TstarError
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.study import load_study, parse_study
+
+GOOD = """name = "s"
+
+[training]
+epochs = 3
+
+[[grid]]
+dataset = "digits"
+model = ["resnet10", "vgg9"]
+num_features = [16, 32]
+norm = ["batch", "none"]
+temperature = [1, 2.5]
+seed = [0, 7]
+
+[[grid]]
+dataset = "digits"
+model = "resnet10"
+method = ["insert-ln", "kd"]
+lr = [0.1, 0.01]
+
+[options.kd]
+tau = 2
+"""
+
+
+def test_the_grid_is_the_product():
+    study = parse_study(GOOD)
+    assert len(study) == 2 * 2 * 2 * 2 * 2 + 2 * 2
+    fixed = {
+        (s.model, s.num_features, s.norm, s.temperature, s.seed)
+        for s in study.specs
+        if s.method == "fixed"
+    }
+    assert fixed == {
+        (m, w, n, T, seed)
+        for m in ("resnet10", "vgg9")
+        for w in (16, 32)
+        for n in ("batch", "none")
+        for T in (1.0, 2.5)
+        for seed in (0, 7)
+    }
+    assert all(s.config.epochs == 3 for s in study.specs)
+    assert {s.options for s in study.specs if s.method == "kd"} == {'{"tau": 2}'}
+    assert {s.options for s in study.specs if s.method != "kd"} == {"{}"}
+
+
+def test_keys_are_unique_and_depend_on_content_alone():
+    study = parse_study(GOOD)
+    keys = [s.key for s in study.specs]
+    assert len(set(keys)) == len(keys)
+    lines = GOOD.split("\n")
+    swapped = [*lines[:6], *reversed(lines[6:12]), *lines[12:]]
+    shuffled = "\n".join(swapped).replace('["resnet10", "vgg9"]', '["vgg9", "resnet10"]')
+    assert {s.key for s in parse_study(shuffled).specs} == set(keys)
+
+
+def test_overlapping_grids_give_each_run_once():
+    twice = (
+        GOOD + '[[grid]]\ndataset = "digits"\nmodel = "vgg9"\nnum_features = 16\ntemperature = 1\n'
+    )
+    assert len(parse_study(twice)) == len(parse_study(GOOD))
+
+
+def test_what_does_not_affect_the_result_does_not_change_the_key():
+    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\n'
+    steps = parse_study("[training]\nsteps = 9\nepochs = 3\n" + grid).specs[0]
+    assert steps.key == parse_study("[training]\nsteps = 9\n" + grid).specs[0].key
+    adam = '[training]\noptimizer = "adamw"\n'
+    assert (
+        parse_study(adam + grid).specs[0].key
+        == parse_study(adam + "momentum = 0.5\n" + grid).specs[0].key
+    )
+
+
+def test_seeds_is_short_for_a_range():
+    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\nseeds = 3'
+    assert sorted(s.seed for s in parse_study(grid).specs) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "table", "message"),
+    [
+        ("epochs = 3", "epoch = 3", ", [training]", "did you mean 'epochs'"),
+        ("epochs = 3", "epochs = 'three'", ", [training]", "epochs must be a number"),
+        ("epochs = 3", "epochs = [3, 4]", ", [training]", "lists stand in [[grid]]"),
+        (
+            "num_features = [16, 32]",
+            "num_feature = [16]",
+            ", [[grid]] 1",
+            "did you mean 'num_features'",
+        ),
+        (
+            "num_features = [16, 32]",
+            "num_features = [16, 'a']",
+            ", [[grid]] 1",
+            "num_features must be a number, got 'a'",
+        ),
+        ("num_features = [16, 32]", "num_features = [0]", ", [[grid]] 1", "from 1 to"),
+        (
+            "num_features = [16, 32]",
+            "num_features = []",
+            ", [[grid]] 1",
+            "num_features must have a value",
+        ),
+        ('norm = ["batch", "none"]', 'norm = ["btach"]', ", [[grid]] 1", "did you mean 'batch'"),
+        (
+            "temperature = [1, 2.5]",
+            "temperature = [1, 0]",
+            ", [[grid]] 1",
+            "temperature must be positive",
+        ),
+        ("lr = [0.1, 0.01]", "lr = [0.1, -1]", ", [[grid]] 2", "lr must be positive"),
+        ("lr = [0.1, 0.01]", "temperature = 2", ", [[grid]] 2", 'belong to method = "fixed"'),
+        ('name = "s"', 'nam = "s"', "", "did you mean 'name'"),
+        ('name = "s"', "name = 3", "", "a string"),
+        (
+            'dataset = "digits"\nmodel = "r',
+            'dataset = "/home/me/x.npz"\nmodel = "r',
+            ", [[grid]] 2",
+            "--data-root",
+        ),
+        (
+            'dataset = "digits"\nmodel = "r',
+            'dataset = "../x.npz"\nmodel = "r',
+            ", [[grid]] 2",
+            "data root",
+        ),
+        ('dataset = "digits"\nmodel = "r', 'model = "r', ", [[grid]] 2", "dataset must be given"),
+    ],
+)
+def test_errors_name_the_table(old, new, table, message):
+    assert old in GOOD
+    with pytest.raises(TstarError, match=re.escape(message)) as caught:
+        parse_study(GOOD.replace(old, new, 1), "mine")
+    assert str(caught.value).startswith(f"mine{table}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the grid is empty"),
+        ("[training]\nepochs = 3", "the grid is empty"),
+        ("grid = 3", "must be tables"),
+        ("[[grid]\n", "TOML"),
+        ('[[grid]]\ndataset = "digits"\nmodel = "mlp"', "temperature or method must be given"),
+        ('[[grid]]\ndataset="d"\nmodel="m"\ntemperature=1\nseeds=2\nseed=1', "not both"),
+        (
+            '[[grid]]\ndataset="d"\nmodel="m"\ntemperature=1\nscenario="finetune"',
+            "weights must be given",
+        ),
+    ],
+)
+def test_malformed_studies(text, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        parse_study(text)
+
+
+def test_a_syntax_error_names_the_line():
+    with pytest.raises(TstarError, match="line 4"):
+        parse_study(GOOD.replace("epochs = 3", "epochs = "))
+
+
+def test_backbone_is_checked():
+    with pytest.raises(TstarError, match="matched"):
+        Spec("digits", "mlp", temperature=2.0, norm="batch", backbone="mached")
+    with pytest.raises(TstarError, match="belongs to method"):
+        Spec("digits", "mlp", method="default", backbone="matched")
+    with pytest.raises(TstarError, match="label_noise"):
+        Spec("digits", "mlp", method="default", label_noise=1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("seeds = 10000000000000000000000", "from 1 to 1,000,000"),
+        ("seeds = 2000000", "from 1 to 1,000,000"),
+        ("seed = 10000000000000000000000", "from 0 to 2,147,483,647"),
+        ("seed = -1", "from 0 to"),
+        ("size = 10000000000000000000000", "from 1 to"),
+        ("seed = [0, 1]\nseeds = 3", "seed or seeds"),
+        ("lr = [" + "0.1, " * 2000 + "]\nseeds = 1000", "2,000,000 runs are more than"),
+        (f"lr = {10**400}", "must be finite"),
+        ("csg = -2", "csg must be at least 0"),
+    ],
+)
+def test_numbers_without_bounds_are_refused_at_once(line, message):
+    text = f'[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\n{line}\n'
+    with pytest.raises(TstarError, match=message):
+        parse_study(text)
+
+
+PLAIN = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\n'
+
+
+def test_the_default_is_the_plain_network():
+    study = parse_study(PLAIN + "temperature = [1, 4]")
+    assert [spec.norm for spec in study.specs] == ["none", "none"]
+    asked = parse_study(PLAIN + 'norm = "none"\ntemperature = [1, 4]')
+    assert [spec.key for spec in study.specs] == [spec.key for spec in asked.specs]
+
+
+@pytest.mark.parametrize(
+    ("changes", "equal"),
+    [
+        (["epochs=5"], GOOD.replace("epochs = 3", "epochs = 5")),
+        (["seed=1,2"], GOOD.replace("seed = [0, 7]", "seed = [1, 2]")),
+        (["seeds=3"], GOOD.replace("seed = [0, 7]", "seeds = 3")),
+        (["lr=0.03"], GOOD.replace("lr = [0.1, 0.01]", "lr = 0.03")),
+        (["model=mlp", "temperature=8"],
+         GOOD.replace('["resnet10", "vgg9"]', '"mlp"').replace('"resnet10"\n', '"mlp"\n').replace("[1, 2.5]", "8")),
+        (["optimizer=adam,adamw"],
+         GOOD.replace('dataset = "digits"', 'dataset = "digits"\noptimizer = ["adam", "adamw"]')),
+        (["epochs=3,4"], GOOD.replace("epochs = 3", "").replace('dataset = "digits"', 'dataset = "digits"\nepochs = [3, 4]')),
+    ],
+)  # fmt: skip
+def test_keys_are_changed_from_the_command_line(tmp_path, changes, equal):
+    (tmp_path / "s.toml").write_text(GOOD, encoding="utf-8")
+    study = load_study(tmp_path / "s.toml", changes)
+    assert {spec.key for spec in study.specs} == {spec.key for spec in parse_study(equal).specs}
+    assert study.name == " ".join(["s", *changes])
+
+
+@pytest.mark.parametrize("change", ["lr", "learning_rate=3", "lr=fast", "=3", "name=x"])
+def test_a_change_that_means_nothing_is_refused(tmp_path, change):
+    (tmp_path / "s.toml").write_text(GOOD, encoding="utf-8")
+    with pytest.raises(TstarError, match=r"A change must be KEY=VALUE|lr must be a number"):
+        load_study(tmp_path / "s.toml", [change])
+
+
+def test_a_name_without_end_is_refused():
+    with pytest.raises(TstarError, match="at most 200 characters, got 100000"):
+        parse_study(f'name = "{"x" * 100_000}"\n{PLAIN}temperature = 1')

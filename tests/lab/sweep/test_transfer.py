@@ -1,0 +1,205 @@
+"""Runs out of a store and into another: exports, merges, tables."""
+
+import csv
+
+import pandas as pd
+import pytest
+
+from tests.lab.sweep.small import finish, with_own
+from tstar.errors import TstarError
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.transfer import choose, export, load_runs, merge
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_holds_what_the_store_holds(path, specs, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:4]):
+            finish(store, spec, number / 7)
+        assert export(path, tmp_path / f"x.{ending}") == 4
+    table, direct = load_runs(tmp_path / f"x.{ending}"), load_runs(path)
+    assert list(table["key"]) == [spec.key for spec in specs[:4]]
+    assert list(table["val_accuracy"]) == [number / 7 for number in range(4)]
+    pd.testing.assert_frame_equal(table, direct, check_dtype=ending == "parquet")
+
+
+def test_an_export_to_an_unknown_format_is_refused(path, specs, tmp_path):
+    with pytest.raises(TstarError, match=r"\.parquet or \.csv"):
+        export(path, tmp_path / "x.xlsx")
+
+
+def test_merging_prefers_results_and_reports_differences(tmp_path, specs):
+    a, b, into = (tmp_path / name for name in ("a.db", "b.db", "into.db"))
+    with Store(a, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], status="failed")
+        finish(store, specs[2], 0.3)
+        store.save_weights(specs[0].key, b"weights")
+    with Store(b, create=True) as store:
+        finish(store, specs[0], 0.1)
+        finish(store, specs[1], 0.2)
+        finish(store, specs[2], 0.4)
+    done = merge([a, b], into)
+    assert (done.added, done.replaced, done.kept) == (3, 1, 2)
+    assert done.differing == (specs[2].key,)
+    with Store(into) as store:
+        rows = {row["key"]: (row["status"], row["val_accuracy"]) for row in store.rows()}
+        assert store.weights_path(specs[0].key).read_bytes() == b"weights"
+    assert rows == {
+        specs[0].key: ("done", 0.1),
+        specs[1].key: ("done", 0.2),
+        specs[2].key: ("done", 0.3),
+    }
+    with pytest.raises(TstarError, match="into itself"):
+        merge([a], a)
+    with pytest.raises(TstarError, match="does not exist"):
+        merge([tmp_path / "none.db"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_store_comes_back_from_its_export(path, specs, tmp_path, ending):
+    with Store(path, create=True) as store:
+        for number, spec in enumerate(specs[:3]):
+            finish(store, spec, accuracy=0.1 + number / 3)
+        export(path, tmp_path / f"runs{ending}")
+        kept = {row["key"]: row for row in store.rows()}
+    done = merge([tmp_path / f"runs{ending}"], tmp_path / "back.db")
+    assert done.added == 3
+    with Store(tmp_path / "back.db") as back:
+        for spec in specs[:3]:
+            assert back.status()[spec.key] == "done"  # a sweep has nothing left to do here
+        for row in back.rows():
+            same = ("status", "spec", "test_accuracy", "seed", "curves", "attempts", "lr")
+            assert {n: row[n] for n in same} == {n: kept[row["key"]][n] for n in same}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(TstarError, match="no column key or spec"):
+        merge([tmp_path / "other.csv"], tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "'=", "\t="])
+def test_no_cell_of_a_csv_is_a_formula_and_reading_gives_the_name_back(
+    path, specs, tmp_path, start
+):
+    name = f"{start}cmd()"
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        store._db.execute("UPDATE runs SET dataset = ?", (name,))
+        export(path, tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["dataset"] == f"'{name}"
+    assert all(cell[:1] not in "=+-@" for cell in row.values() if cell and not _number(cell))
+    assert load_runs(tmp_path / "x.csv")["dataset"][0] == name
+
+
+def _number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("ending", ["db", "csv", "parquet"])
+def test_a_study_chooses_from_a_store_and_from_its_exports(path, specs, tmp_path, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    file = path if ending == "db" else tmp_path / f"x.{ending}"
+    with Store(path, create=True) as store:
+        for spec, digest in zip(specs[:3], ("old", "new", "new"), strict=True):
+            store.put(spec, "done", {}, study=("mine", digest))
+        store.ask([spec.key for spec in specs[1:3]], ("mine", "new"))
+        if ending != "db":
+            assert export(path, file) == 3
+            assert export(path, tmp_path / f"mine.{ending}", study="mine") == 2
+    assert [*load_runs(file, study="mine")["key"]] == [spec.key for spec in specs[1:3]]
+    assert len(load_runs(file, where=f"temperature == {specs[1].temperature}", study="mine")) >= 1
+    with pytest.raises(TstarError, match="did you mean 'mine'"):
+        load_runs(file, study="main")
+
+
+@pytest.mark.parametrize("ending", ["db", "csv", "parquet"])
+def test_a_column_that_may_name_a_part_comes_through_exports_and_merges(
+    path, specs, tmp_path, ending
+):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    name = "./kit.py:noise"
+    file = path if ending == "db" else tmp_path / f"x.{ending}"
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+        if ending != "db":
+            export(path, file)
+        assert load_runs(file)["augment"].dtype == "Int64"  # as ever
+        finish(store, with_own(specs[1], name))
+        finish(store, with_own(specs[2], False, None))
+        if ending != "db":
+            export(path, file)
+    assert [*load_runs(file)["augment"]] == ["1", name, "0"]
+    assert len(load_runs(file, where=f'augment == "{name}"')) == 1
+    merge([file], tmp_path / "into.db")
+    with Store(tmp_path / "into.db") as store:
+        assert [row["augment"] for row in store.rows()] == [1, name, 0]
+
+
+RUNS = pd.DataFrame(
+    {
+        "key": ["a", "b", "c"],
+        "model": pd.array(["vgg9", "mlp", None], "string"),
+        "lr": [0.1, 0.01, float("nan")],
+        "seed": pd.array([3, 0, None], "Int64"),
+        "studies": ['{"mine": "cd", "other": "x"}', '{"mine": null}', None],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "chosen"),
+    [
+        ('model == "vgg9" and lr == 0.1', "a"),
+        ('model == "vgg9" and not lr == 0.1', ""),
+        ('model in ("mlp", "vgg9")', "ab"),
+        ('model not in ["mlp", "vgg9"]', "c"),
+        ("0.01 < lr <= 0.1", "a"),
+        ("lr > 0.1 or seed == 3", "a"),
+        ("(lr > 0.001) & (seed < 3)", "b"),
+        ("lr > -1", "ab"),
+        ("lr != lr", "c"),
+        (" seed >= 0 ", "ab"),
+    ],
+)
+def test_columns_are_compared_with_values(where, chosen):
+    assert "".join(choose(RUNS, where, None)["key"]) == chosen
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("lr = 1", "", "(", "lr", "1", "lr + 1 == 2", "lr ** 9 > 1", "lr.real > 1"),
+        *("@pd.io", "lr == @where", "(lambda: 1)()", "[x for x in lr]", "lr.to_csv('x') == 1"),
+        *("__import__('os').system('x') == 0", "lr.__class__ == 1", "model > 3", "`lr` > 1"),
+        "(" * 5000,
+    ],
+)
+def test_nothing_else_is_evaluated(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TstarError, match="must compare columns with values"):
+        choose(RUNS, where, None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_columns_are_named():
+    with pytest.raises(TstarError, match="did you mean 'model'"):
+        choose(RUNS, 'modle == "x"', None)
+
+
+def test_a_study_chooses_the_runs_that_it_asks_for_now():
+    assert choose(RUNS, None, "mine")["key"].tolist() == ["a"]
+    assert choose(RUNS, "lr < 1", "other")["key"].tolist() == ["a"]
+    assert len(choose(RUNS, None, None)) == 3
+    with pytest.raises(TstarError, match="Unknown study 'mien'; did you mean 'mine'"):
+        choose(RUNS, None, "mien")

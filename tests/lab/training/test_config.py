@@ -1,0 +1,63 @@
+"""The protocol's defaults are the paper's, and wrong values are refused by name."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tstar.errors import TstarError
+from tstar.lab.training import Config
+
+
+def test_the_defaults_are_the_papers():
+    config = Config()
+    assert (config.optimizer, config.lr, config.momentum, config.weight_decay) == (
+        "sgd",
+        0.1,
+        0.9,
+        5e-4,
+    )
+    assert (config.epochs, config.batch_size, config.schedule) == (200, 128, "cosine")
+    assert config.label_smoothing == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("optimizer", "sdg", "did you mean 'sgd'"),
+        ("schedule", "cosin", "did you mean 'cosine'"),
+        ("optimizer", "lion", "'lion'; known: adam, adamw, sgd. Your own is given as package.module:name"),
+        ("metric", "f1", "Unknown metric 'f1'; known: . Your own is given as"),
+        ("epochs", 0, "epochs must be a whole number of at least 1"),
+        ("epochs", 1.5, "whole number"),
+        ("epochs", True, "epochs must be a number"),
+        ("batch_size", 1, "batch_size must be a whole number of at least 2"),
+        ("lr", -0.1, "lr must be positive"),
+        ("lr", float("nan"), "finite"),
+        ("lr", "0.1", "a number"),
+        ("momentum", 1.0, "0 <= momentum < 1"),
+        ("val_fraction", 1.0, "0 <= val_fraction < 1"),
+        ("label_smoothing", -0.1, "0 <= label_smoothing < 1"),
+        ("amp", 1, "amp must be true or false"),
+        ("steps", 0, "steps must be a whole number of at least 1"),
+        ("rotation", 200, "rotation must be at least 0 and at most 180"),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_refused(field, value, message):
+    with pytest.raises(TstarError, match=re.escape(message)):
+        Config(**{field: value})
+
+
+def test_whole_numbers_stand_for_floats():
+    assert Config(lr=1) == Config(lr=1.0)
+    assert isinstance(Config(lr=1).lr, float)
+    assert dataclasses.replace(Config(), epochs=3).epochs == 3
+
+
+def test_reading_the_protocol_needs_no_torch():
+    code = "import sys, tstar.lab.training, tstar.lab.sweep.study, tstar.lab.sweep.store; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    can_fail = code.replace("import sys,", "import sys, torch,")
+    assert subprocess.run([sys.executable, "-c", can_fail]).returncode == 1

@@ -1,0 +1,112 @@
+"""The average of the weights, and a run that goes on from its checkpoint."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from tstar.lab.models import build
+from tstar.lab.training import Config, train
+from tstar.lab.training.loop import Average, Checkpoint
+
+
+def test_it_is_the_recursion_with_a_growing_decay():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    average = Average(model, 0.5)
+    expected = model[0].weight.detach().clone()
+    for step in range(20):
+        with torch.no_grad():
+            model[0].weight.add_(1.0)
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model[0].weight.detach()
+        average.update(step)
+    assert torch.allclose(average.values["0.weight"], expected)
+    assert "1.running_mean" in average.values
+    assert "1.num_batches_tracked" not in average.values
+
+
+def test_inside_the_model_has_the_average_and_afterwards_its_own_weights():
+    model = nn.Linear(2, 2)
+    before = model.weight.detach().clone()
+    average = Average(model, 0.9)
+    average.values["weight"].zero_()
+    with average.applied():
+        assert not model.weight.any()
+    assert torch.equal(model.weight, before)
+    average.apply()
+    assert not model.weight.any()
+
+
+FULL = Config(
+    epochs=3, batch_size=64, lr=0.05, ema=0.9, mixup=0.3, clip_norm=1.0, nesterov=True, warmup=0.1
+)
+
+
+class Killed(Exception):
+    pass
+
+
+class Dying(Checkpoint):
+    """Due at every step; dies after the n-th state was written."""
+
+    def __init__(self, path, n):
+        super().__init__(path, 0.0)
+        self.left = n
+
+    def save(self, state):
+        super().save(state)
+        self.left -= 1
+        if not self.left:
+            raise Killed
+
+
+def model():
+    network = build("resnet10", 10, num_features=16, in_channels=1, seed=0)
+    network.trunk = nn.Sequential(network.trunk, nn.Dropout(0.2))  # draws from the global generator
+    return network
+
+
+def same(a, b):
+    ignored = ("seconds", "images_per_second")
+    return all(
+        getattr(a, f.name) == getattr(b, f.name)
+        for f in dataclasses.fields(a)
+        if f.name not in ignored
+    )
+
+
+@pytest.mark.parametrize("after", [2, 5, 8])  # five steps in each epoch: inside, at the end of one
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_it_goes_on_bit_for_bit(data, tmp_path, after, optimizer):
+    config = dataclasses.replace(FULL, optimizer=optimizer, lr=0.05 if optimizer == "sgd" else 1e-3)
+    whole, path = model(), tmp_path / "run.pt"
+    expected = train(whole, data, config, seed=3)
+    with pytest.raises(Killed):
+        train(model(), data, config, seed=3, checkpoint=Dying(path, after))
+    assert path.exists()
+    again = model()
+    result = train(again, data, config, seed=3, checkpoint=Checkpoint(path, 1e9))
+    assert same(result, expected)
+    for (name, a), b in zip(again.state_dict().items(), whole.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert not path.exists()
+
+
+def test_without_its_random_states_it_would_not(data, tmp_path, monkeypatch):
+    """The comparison above can fail."""
+    expected = train(model(), data, FULL, seed=3)
+    with pytest.raises(Killed):
+        train(model(), data, FULL, seed=3, checkpoint=Dying(tmp_path / "run.pt", 5))
+    monkeypatch.setattr(torch, "set_rng_state", lambda state: None)
+    result = train(model(), data, FULL, seed=3, checkpoint=Checkpoint(tmp_path / "run.pt", 1e9))
+    assert not same(result, expected)
+
+
+def test_a_damaged_checkpoint_starts_the_run_anew(data, tmp_path):
+    path = tmp_path / "run.pt"
+    path.write_bytes(b"half a file")
+    config = dataclasses.replace(FULL, epochs=1)
+    result = train(model(), data, config, seed=3, checkpoint=Checkpoint(path, 1e9))
+    assert same(result, train(model(), data, config, seed=3))

@@ -1,0 +1,233 @@
+"""The algebra of folding, which layers take part in it, and what exporters make of both."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import prune
+
+import tstar
+from tstar import TstarError, TstarWarning
+from tstar.head import (
+    ChannelNorm,
+    TemperedHead,
+    affine_of_norm,
+    check_layer,
+    class_dim,
+    fold_affine,
+    is_output_layer,
+    replaced,
+    weight_of,
+)
+
+
+def test_a_quantized_head_is_refused():
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quantized = torch.ao.quantization.quantize_dynamic(
+            nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 4))
+        )
+    with pytest.raises(TstarError, match="Quantize the folded model"):
+        tstar.temper(quantized, 2.0, head="1")
+
+
+@pytest.mark.parametrize(
+    ("layer", "wanted"),
+    [
+        (nn.Linear(6, 4), True),
+        (nn.Conv1d(6, 4, 1), True),
+        (nn.Conv2d(6, 4, 1, padding="same"), True),
+        (nn.Conv3d(6, 4, 1), True),
+        (nn.Conv2d(6, 4, (1, 3)), False),
+        (nn.Conv2d(6, 4, 1, stride=(1, 2)), False),
+        (nn.Conv2d(6, 4, 1, groups=2), False),
+        (nn.Conv2d(6, 4, 1, padding=(0, 1)), False),
+        (nn.ConvTranspose2d(6, 4, 1), False),
+        (nn.Embedding(6, 4), False),
+    ],
+)
+def test_linear_layers_and_convolutions_of_size_one(layer, wanted):
+    assert is_output_layer(layer) is wanted
+    if wanted:
+        check_layer(layer)
+        assert weight_of(layer) is layer.weight
+        assert class_dim(layer) == (-1 if isinstance(layer, nn.Linear) else 1)
+    else:
+        with pytest.raises(TstarError, match=f"got {type(layer).__name__}. Pass head="):
+            check_layer(layer)
+
+
+def weight_normed():
+    return nn.utils.parametrizations.weight_norm(nn.Linear(6, 4))
+
+
+def pruned():
+    layer = nn.Linear(6, 4)
+    prune.random_unstructured(layer, "weight", 0.5)
+    return layer
+
+
+def old_weight_norm():
+    layer = nn.Linear(6, 4)
+    layer.weight_g = nn.Parameter(torch.ones(4, 1))
+    return layer
+
+
+def integers():
+    layer = nn.Linear(6, 4)
+    layer.weight = nn.Parameter(torch.ones(4, 6, dtype=torch.int8), requires_grad=False)
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (weight_normed, "computed from others"),
+        (pruned, "computed from others"),
+        (old_weight_norm, "computed from others"),
+        (integers, r"floating-point .* got torch\.int8 weights"),
+        (lambda: nn.Linear(6, 1), r"two classes; got a weight of shape \(1, 6\)"),
+    ],
+)
+def test_weights_that_leave_nothing_to_fold_into(make, message):
+    with pytest.raises(TstarError, match=message):
+        check_layer(make())
+    check_layer(nn.Linear(6, 2))
+
+
+def test_a_layer_is_replaced_wherever_it_is_held():
+    old, new = nn.Linear(4, 4), nn.Linear(4, 4)
+    model = nn.Sequential(old, nn.Sequential(old), nn.ReLU())
+    assert replaced(model, old, new) is model
+    assert model[0] is model[1][0] is new
+    assert replaced(old, old, new) is new
+    around = nn.Sequential(new, nn.ReLU())  # holds what it takes the place of
+    assert replaced(model, new, around)[0] is around
+    assert around[0] is new
+
+
+def test_a_norm_over_channels_is_the_layer_norm_of_every_position():
+    x = torch.randn(2, 6, 3, 3, generator=torch.Generator().manual_seed(0))
+    normed = ChannelNorm(6)(x)
+    assert torch.allclose(normed[1, :, 2, 0], nn.functional.layer_norm(x[1, :, 2, 0], (6,)), atol=1e-6)  # fmt: skip
+
+
+def network():
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_affine_map_is_that_of_its_parts(bias):
+    """W·(s⊙h + t) + b, over T, on any h."""
+    generator = torch.Generator().manual_seed(0)
+    W, s, t, h = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64)
+        for shape in ((4, 8), (8,), (8,), (5, 8))
+    )
+    b = torch.randn(4, generator=generator, dtype=torch.float64) if bias else None
+    T = torch.tensor(3.5, dtype=torch.float64)
+    weight, shift = fold_affine(W, b, s, t, T)
+    expected = ((s * h + t) @ W.T + (b if b is not None else 0)) / T
+    torch.testing.assert_close(h @ weight.T + shift, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("temperature", 0.0, r"2\.temperature must be positive"),
+        ("temperature", -1.0, r"2\.temperature must be positive"),
+        ("temperature", float("nan"), r"2\.temperature holds NaN or infinity"),
+        ("temperature", float("inf"), r"2\.temperature holds NaN"),
+        ("norm.running_var", -0.5, r"2\.norm\.running_var holds a negative variance"),
+        ("norm.running_mean", float("nan"), r"2\.norm\.running_mean holds NaN"),
+        ("layer.weight", float("nan"), r"2\.layer\.weight holds NaN"),
+        ("layer.bias", float("inf"), r"2\.layer\.bias holds NaN or infinity"),
+    ],
+)
+def test_numbers_that_are_no_weights_are_not_folded(name, value, message):
+    model = tstar.temper(network(), 3.0)
+    model.train()(torch.randn(8, 6))
+    tensor = model[2].state_dict()[name]
+    tensor.reshape(-1)[0] = value
+    with pytest.raises(TstarError, match=message):
+        tstar.fold(model.eval())
+    assert isinstance(model[2], TemperedHead)
+
+
+def test_a_norm_in_eval_mode_is_its_affine_map():
+    """s = γ/sqrt(σ² + ε) and t = β − s·μ, by hand."""
+    like = torch.ones(4, 2)
+    norm = nn.BatchNorm1d(2, eps=1.0)
+    norm.load_state_dict(
+        {
+            "weight": torch.tensor([2.0, 3.0]),
+            "bias": torch.tensor([1.0, -1.0]),
+            "running_mean": torch.tensor([5.0, 10.0]),
+            "running_var": torch.tensor([3.0, 8.0]),
+            "num_batches_tracked": torch.tensor(1),
+        }
+    )
+    scale, shift = affine_of_norm(norm, like)
+    assert (scale.tolist(), shift.tolist()) == ([1.0, 1.0], [-4.0, -11.0])
+    assert scale.dtype == torch.float64
+    plain = nn.BatchNorm1d(2, eps=1.0, affine=False)
+    plain.num_batches_tracked.fill_(1)
+    plain.running_mean.fill_(2.0)
+    plain.running_var.fill_(3.0)
+    scale, shift = affine_of_norm(plain, like)
+    assert (scale.tolist(), shift.tolist()) == ([0.5, 0.5], [-1.0, -1.0])
+    assert affine_of_norm(None, like)[0].tolist() == [1.0, 1.0]
+    assert affine_of_norm(None, like)[1] is None
+
+
+def test_a_norm_that_has_seen_nothing_is_told():
+    with pytest.warns(TstarWarning, match="has never seen a training batch"):
+        affine_of_norm(nn.BatchNorm1d(2), torch.ones(4, 2))
+
+
+pytestmark = pytest.mark.filterwarnings("default")  # the exporters' own warnings are not ours
+
+
+@pytest.fixture
+def trained():
+    """A tempered network after a few steps, in eval mode, with its input and logits."""
+    torch.manual_seed(0)
+    body = (nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten())
+    model = tstar.temper(nn.Sequential(*body, nn.Linear(32, 5)), 6.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    x = torch.randn(8, 3, 10, 10)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), torch.arange(8) % 5).backward()
+        optimizer.step()
+    model.eval()
+    return model, x, model(x).detach()
+
+
+@pytest.mark.slow
+def test_onnx(trained, tmp_path):
+    for package in ("onnx", "onnxscript"):
+        pytest.importorskip(package)
+    runtime = pytest.importorskip("onnxruntime")
+    model, x, expected = trained
+    path = tmp_path / "model.onnx"
+    torch.onnx.export(tstar.fold(model), (x,), path, dynamo=True, verbose=False)
+    session = runtime.InferenceSession(path)
+    (logits,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(logits), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("folded", [True, False], ids=["folded", "tempered"])
+def test_torch_export(trained, folded):
+    model, x, expected = trained
+    program = torch.export.export(tstar.fold(model) if folded else model, (x,))
+    torch.testing.assert_close(program.module()(x), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["trace", "script"])
+def test_torchscript(trained, how):
+    model, x, expected = trained
+    plain = tstar.fold(model)
+    scripted = torch.jit.trace(plain, x) if how == "trace" else torch.jit.script(plain)
+    torch.testing.assert_close(scripted(x), expected, rtol=1e-4, atol=1e-5)

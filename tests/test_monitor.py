@@ -1,0 +1,401 @@
+"""Is the head trained? The optimizer, the norm's statistics, padding, and watch."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import tstar
+from tstar import TstarError, TstarWarning, monitor
+from tstar.output_layer import tempered_heads
+
+X, Y = torch.randn(16, 6), torch.arange(16) % 4
+
+
+def network(bias=True):
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4, bias=bias))
+
+
+def steps(model, *optimizers, n=3, x=X, y=Y):
+    for _ in range(n):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+
+def test_a_live_optimizer_trains_norm_and_head():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    tempered = tstar.temper(model, 4.0, optimizer=optimizer)
+    assert tempered is model
+    before = copy.deepcopy(model.state_dict())
+    steps(model, optimizer)
+    after = model.state_dict()
+    moved = {key for key in before if not torch.equal(before[key], after[key])}
+    assert {key for key, _ in model.named_parameters()} <= moved
+    torch.testing.assert_close(tstar.fold(model.eval())(X), model(X))
+
+
+def test_the_norm_joins_the_group_of_the_heads_bias():
+    """Where biases have a group without weight decay, norms belong there too; the schedule's groups stay."""
+    model = network()
+    groups = [
+        {"params": [p for p in model.parameters() if p.ndim > 1]},
+        {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=1e-2)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    tstar.temper(model, 4.0, optimizer=optimizer)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [2, 4]
+    steps(model, optimizer)
+    scheduler.step()
+    bare = network(bias=False)
+    one = torch.optim.SGD(bare.named_parameters(), lr=0.1)
+    tstar.temper(bare, 4.0, optimizer=one)
+    assert one.param_groups[0]["param_names"][-2:] == ["2.norm.weight", "2.norm.bias"]
+
+
+def test_an_optimizer_of_another_model_is_refused():
+    other = torch.optim.SGD(network().parameters(), lr=0.1)
+    for optimizer, message in ((other, r"after tstar\.temper"), (3, "torch optimizer")):
+        with pytest.raises(TstarError, match=message):
+            tstar.temper(network(), 4.0, optimizer=optimizer)
+
+
+def test_an_optimizer_that_was_built_before_is_reported_at_its_first_step():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tempered = tstar.temper(model, 4.0)
+    with pytest.warns(TstarWarning, match=r"does not train the tempered head.*layer\.weight"):
+        steps(tempered, optimizer, n=1)
+
+
+def test_a_norm_that_no_optimizer_holds_is_reported():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tstar.temper(model, 4.0, inplace=True)
+    with pytest.warns(TstarWarning, match=r"\(norm\.weight, norm\.bias\)"):
+        steps(model, optimizer, n=2)
+
+
+def test_several_optimizers_share_a_head_without_a_word():
+    """Matrices to one, vectors to another, as with Muon; and a body apart from its head."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for split in (lambda n, p: p.ndim > 1, lambda n, p: n.startswith("0.")):
+            model = tstar.temper(network(), 4.0)
+            named = list(model.named_parameters())
+            one = torch.optim.SGD([p for n, p in named if split(n, p)], lr=0.1)
+            two = torch.optim.Adam([p for n, p in named if not split(n, p)], lr=0.01)
+            steps(model, one, two)
+
+
+def test_the_hook_goes_when_nothing_is_awaited():
+    monitor._awaiting.clear()
+    model = tstar.temper(network(), 4.0)
+    assert monitor._hooks
+    steps(model, torch.optim.SGD(model.parameters(), lr=0.1), n=2)
+    assert not monitor._hooks
+    assert not monitor._awaiting
+
+
+def test_a_teacher_and_an_idle_model_are_no_concern():
+    teacher = tstar.temper(network(), 4.0).eval().requires_grad_(False)
+    idle = tstar.temper(network(), 4.0)
+    student = network()
+    steps(student, torch.optim.SGD(student.parameters(), lr=0.1))
+    assert teacher(X).shape == idle(X).shape
+
+
+def test_a_head_that_was_frozen_after_tempering_is_reported():
+    """What LoRA without a task type does to a model that was tempered before."""
+    model = tstar.temper(network(), 4.0)
+    model[2].requires_grad_(False)
+    with pytest.warns(TstarWarning, match="frozen after it was tempered"):
+        steps(model, torch.optim.SGD(model[0].parameters(), lr=0.1), n=2)
+
+
+def of_one(model, optimizer):
+    for x, y in zip(X, Y, strict=True):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[None]), y[None]).backward()
+        optimizer.step()
+
+
+def frozen_norms(model, optimizer):
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.eval()
+    steps(model, optimizer)
+
+
+@pytest.mark.parametrize("train", [of_one, frozen_norms])
+def test_a_norm_that_never_learns_is_reported_at_the_end_of_the_first_epoch(train):
+    model = tstar.temper(network(), 4.0).train()
+    train(model, torch.optim.SGD(model.parameters(), lr=0.01))
+    with pytest.warns(TstarWarning, match="the norm before it has seen no batch"):
+        model.eval()
+    model.train()
+    model.eval()  # said once
+
+
+class Tagger(nn.Module):
+    """One label a token; takes the mask as transformers' models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(20, 8), nn.Linear(8, 4)
+
+    def forward(self, input_ids, attention_mask=None):
+        return self.out(self.words(input_ids))
+
+
+IDS = torch.tensor([[3, 4, 5, 0, 0], [6, 7, 8, 9, 0]])
+
+
+MASK = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
+
+
+def test_statistics_logits_and_gradients_are_those_of_the_tokens_alone():
+    torch.manual_seed(0)
+    plain = Tagger()
+    packed = tstar.temper(plain, 3.0, head="out")
+    padded = tstar.temper(plain, 3.0, head="out")
+    unmasked = tstar.temper(plain, 3.0, head="out")
+    monitor.mask_padding(padded)
+    alone = packed(IDS[MASK.bool()][None])
+    among = padded(input_ids=IDS, attention_mask=MASK)
+    torch.testing.assert_close(among[MASK.bool()][None], alone)
+    for logits in (alone, among[MASK.bool()][None]):
+        nn.functional.cross_entropy(logits[0], torch.arange(7) % 4).backward()
+    torch.testing.assert_close(padded.out.norm.running_mean, packed.out.norm.running_mean)
+    torch.testing.assert_close(padded.out.norm.running_var, packed.out.norm.running_var)
+    for one, other in zip(padded.parameters(), packed.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+    with pytest.warns(TstarWarning, match="padding counts"):
+        unmasked(IDS, attention_mask=MASK)
+    assert not torch.allclose(unmasked.out.norm.running_mean, packed.out.norm.running_mean)
+
+
+def test_eval_mode_and_folding_do_not_see_the_mask():
+    model = tstar.temper(Tagger(), 3.0, head="out")
+    monitor.mask_padding(model)
+    model(IDS, attention_mask=MASK)
+    model.eval()
+    tempered = model(IDS, attention_mask=MASK)
+    torch.testing.assert_close(tempered, model(IDS))
+    torch.testing.assert_close(tstar.fold(model)(IDS), tempered)
+
+
+def test_a_removed_mask_is_gone_and_a_wrong_one_is_refused():
+    model = tstar.temper(Tagger(), 3.0, head="out")
+    handle = monitor.mask_padding(model)
+    model(IDS, attention_mask=MASK)
+    model(IDS)
+    assert model.out.mask is None
+    with pytest.raises(TstarError, match="shape"):
+        model(IDS, attention_mask=MASK[:, :3])
+    model(IDS, attention_mask=MASK)
+    handle.remove()
+    assert model.out.mask is None
+    with pytest.warns(TstarWarning, match="padding counts"):
+        model(IDS, attention_mask=MASK)
+    assert model.out.mask is None
+    with pytest.raises(TstarError, match=r"tstar\.temper"):
+        monitor.mask_padding(Tagger())
+    with pytest.raises(TstarError, match=r"'attention_maks'.*'input_ids', 'attention_mask'"):
+        monitor.mask_padding(model, "attention_maks")
+
+
+def test_a_mask_by_position_is_seen():
+    model = tstar.temper(Tagger(), 3.0, head="out")
+    monitor.mask_padding(model)
+    model(IDS, MASK)
+    assert model.out.mask is MASK
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:.*padding counts"
+)
+@pytest.mark.parametrize("adapter", [False, True])
+def test_transformers_padding_does_not_move_the_statistics(adapter):
+    """Token ids under the mask may be anything: the statistics and the loss are the same."""
+    hf = pytest.importorskip("transformers")
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
+    config = hf.BertConfig(**sizes, vocab_size=32, num_labels=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)  # fmt: skip
+    torch.manual_seed(0)
+    model = tstar.temper(hf.BertForTokenClassification(config), 3.0)
+    if adapter:
+        peft = pytest.importorskip("peft")
+        model = peft.get_peft_model(model, peft.LoraConfig(task_type="TOKEN_CLS", r=2))
+    model.train()
+    others = torch.where(MASK.bool(), IDS, 11)
+    labels = torch.where(MASK.bool(), IDS % 4, -100)
+    seen = []
+    for masked in (True, False):
+        for ids in (IDS, others):
+            run = copy.deepcopy(model)
+            if masked:
+                monitor.mask_padding(run)
+            loss = run(input_ids=ids, attention_mask=MASK, labels=labels).loss
+            (norm,) = [
+                h.norm
+                for path, h in tempered_heads(run).items()
+                if not path.endswith("original_module")
+            ]
+            seen.append((loss.detach(), norm.running_mean))
+    torch.testing.assert_close(seen[0], seen[1])
+    assert not torch.allclose(seen[2][1], seen[3][1])
+
+
+def data(n=512):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(n) % 4
+    centers = 2 * torch.randn(4, 10, generator=generator)
+    return TensorDataset(centers[y] + torch.randn(n, 10, generator=generator), y)
+
+
+def short_run(advised=None):
+    """A run so short that statistics of its beginning are still in the norm at its end."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 4))
+    model = tstar.temper(model, 2.0, steps=advised)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    loader = DataLoader(data(), batch_size=32)
+    for _, (x, y) in zip(range(12), loader, strict=False):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return model
+
+
+def gap(model):
+    """How far eval mode is from the batch's own statistics, in logits."""
+    x = data().tensors[0]
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        return float((model.eval()(x) - twin(x)).abs().mean())
+
+
+def test_a_short_run_gets_a_shorter_memory():
+    quick = tstar.temper(nn.Linear(4, 3), 2.0, steps=20).norm
+    assert quick.momentum == 0.5
+    assert tstar.temper(nn.Linear(4, 3), 2.0, steps=50).norm.momentum == pytest.approx(0.2)
+    for many in (None, 100, 10_000):
+        assert tstar.temper(nn.Linear(4, 3), 2.0, steps=many).norm.momentum == 0.1
+
+
+def test_recalibration_gives_the_statistics_of_the_data():
+    model = short_run()
+    before = copy.deepcopy(model.state_dict())
+    model.train()
+    assert monitor.recalibrate(model, DataLoader(data(), batch_size=128)) is model
+    features = model[:2](data().tensors[0])
+    norm = model[2].norm
+    torch.testing.assert_close(norm.running_mean, features.mean(0), rtol=1e-4, atol=1e-5)
+    batches = features.split(128)
+    torch.testing.assert_close(norm.running_var, torch.stack([b.var(0) for b in batches]).mean(0))
+    assert norm.momentum == 0.1
+    assert model.training
+    assert norm.training
+    changed = {k for k, v in model.state_dict().items() if not torch.equal(v, before[k])}
+    assert changed == {
+        f"2.norm.{n}" for n in ("running_mean", "running_var", "num_batches_tracked")
+    }
+    assert gap(model) < 0.05
+
+
+def test_how_many_batches_and_what_is_refused():
+    model = short_run()
+    monitor.recalibrate(model, DataLoader(data(), batch_size=32), batches=3)
+    assert int(model[2].norm.num_batches_tracked) == 3
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(TstarError, match="at least one batch"):
+        monitor.recalibrate(model, [data().tensors[0][:1]])
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    with pytest.raises(TstarError, match="no batch norm"):
+        monitor.recalibrate(tstar.temper(nn.Linear(3, 2), 2.0, norm=None), [])
+    with pytest.raises(TstarError, match="no tempered head"):
+        monitor.recalibrate(nn.Linear(3, 2), [])
+
+
+def test_batches_that_do_not_do_leave_the_statistics_as_they_were():
+    model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
+    x = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
+    monitor.recalibrate(model, [x])
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for loader, match in (
+        ([x, x * float("nan")], "all finite"),
+        ([x, 3], "raised: TypeError"),
+        ([x, x[:, :2]], "raised: RuntimeError"),
+        (3, "raised: TypeError"),
+    ):
+        with pytest.raises(TstarError, match=match):
+            monitor.recalibrate(model, loader)
+    for batches in (0, -1, float("nan"), "2"):
+        with pytest.raises(TstarError, match="batches must be"):
+            monitor.recalibrate(model, [x], batches=batches)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def tempered_network():
+    torch.manual_seed(0)
+    return tstar.temper(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4)), 3.0)
+
+
+def epoch(model, optimizer, size=16):
+    for _ in range(3):
+        optimizer.zero_grad()
+        x, y = torch.randn(size, 6), torch.arange(size) % 4
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def test_a_healthy_training_is_described():
+    model = tempered_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    look = tstar.watch(model)
+    for _ in range(2):
+        before = model[2].weight.detach().clone()
+        epoch(model, optimizer)
+        (sight,) = look()
+        assert sight.problems == ()
+        assert sight.batches == 3
+        difference = (model[2].weight.detach() - before).norm() / before.norm()
+        assert sight.moved == pytest.approx(float(difference))
+    assert sight.temperature == 3.0
+
+
+def test_a_head_that_does_not_move():
+    model = tempered_network()
+    look = tstar.watch(model)
+    with pytest.warns(TstarWarning, match="does not train the tempered head"):
+        epoch(model, torch.optim.SGD(model[0].parameters(), lr=0.1))
+    with pytest.warns(TstarWarning, match="has not moved"):
+        look()
+    with pytest.warns(TstarWarning, match="has not moved"):
+        assert look()[0].problems  # still there
+
+
+def test_a_norm_that_sees_nothing():
+    model = tempered_network()
+    look = tstar.watch(model)
+    epoch(model, torch.optim.SGD(model.parameters(), lr=0.1), size=1)
+    with pytest.warns(TstarWarning, match="seen no batch"):
+        assert look()[0].batches == 0
+
+
+def test_a_plain_model_has_nothing_to_watch():
+    with pytest.raises(TstarError, match="tempered head"):
+        tstar.watch(nn.Linear(3, 2))

@@ -1,0 +1,227 @@
+"""The first steps of a tempered training are watched: one warning each, with the way out."""
+
+import copy
+import pickle
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tstar
+from tstar import TstarWarning
+from tstar.monitor import mask_padding
+
+
+def blobs(classes=4, each=64):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(classes).repeat_interleave(each)
+    return 4 * F.one_hot(y, 6).float() + torch.randn(len(y), 6, generator=generator), y
+
+
+def train(model, x, y, *, order, epochs=2, batch=16, lr=0.05):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    model.train()
+    for _ in range(epochs):
+        for rows in order.split(batch):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+    return model
+
+
+def repeat(model, times, *args, **kwargs):
+    for _ in range(times):
+        model(*args, **kwargs)
+
+
+def net(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def test_batches_ordered_by_class_are_reported_once():
+    x, y = blobs()
+    with pytest.warns(TstarWarning) as seen:
+        train(tstar.temper(net(), 2.0), x, y, order=torch.arange(len(y)), epochs=6)
+    ordered = [w for w in seen if "shuffle=True" in str(w.message)]
+    assert len(ordered) == 1
+
+
+@pytest.mark.parametrize("lr", [0.01, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_shuffled_batches_are_not_whatever_the_rate(lr, seed):
+    x, y = blobs()
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
+    train(tstar.temper(net(seed), 2.0), x, y, order=order, epochs=4, lr=lr).eval()
+
+
+def test_a_rare_class_is_not_taken_for_an_order():
+    x, y = blobs(2, 200)
+    keep = torch.cat([torch.arange(200), torch.arange(200, 208)])  # 96 % of one class
+    order = keep[torch.randperm(len(keep), generator=torch.Generator().manual_seed(0))]
+    train(tstar.temper(net(), 2.0), x, y, order=order, epochs=2)
+
+
+def test_statistics_far_from_the_last_batch_are_reported_at_eval_and_at_fold():
+    x, y = blobs()
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
+    model = train(tstar.temper(net(), 2.0), x, y, order=order, epochs=4)
+    model[2].norm.running_mean += 50
+    model(x)
+    model[2].guard.calls = 15  # so that the next batch is looked at
+    model(x)
+    with pytest.warns(TstarWarning, match=r"far from those of the last batch.*recalibrate"):
+        model.eval()
+    again = copy.deepcopy(model)
+    again[2].guard._told.clear()
+    with pytest.warns(TstarWarning, match="far from those of the last batch"):
+        tstar.fold(again)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(20, 8), nn.Linear(8, 4)
+
+    def forward(self, ids, attention_mask=None):
+        return self.out(self.words(ids))
+
+
+def test_padding_in_token_classification_is_reported_unless_it_is_masked():
+    ids = torch.randint(20, (4, 7), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(4, 7)
+    model = tstar.temper(Tagger(), 2.0, example_input=ids).train()
+    model(ids, attention_mask=mask)  # nothing is padded
+    mask[:, 4:] = 0
+    masked = copy.deepcopy(model)
+    mask_padding(masked)
+    masked(ids, attention_mask=mask)
+    with pytest.warns(TstarWarning, match=r"padding counts.*mask_padding\(model\)") as seen:
+        repeat(model, 3, ids, attention_mask=mask)
+    assert len(seen) == 1
+
+
+class Sideways(nn.Module):
+    """Uses the layer's weight and never calls the layer, except on request."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.fc, self.calls = nn.Linear(6, 8), nn.Linear(8, 4), False
+
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.fc(h) if self.calls else F.linear(h, self.fc.weight, self.fc.bias)
+
+
+def test_a_head_that_is_never_called_is_reported():
+    model = tstar.temper(Sideways(), 2.0, head="fc").train()
+    with pytest.warns(TstarWarning, match=r"did not call its tempered head.*F\.linear.*untemper"):
+        repeat(model, 5, torch.randn(4, 6))
+    called = Sideways()
+    called.calls = True
+    model = tstar.temper(called, 2.0, head="fc").train()
+    repeat(model, 5, torch.randn(4, 6))
+
+
+def test_the_hook_on_the_model_goes_by_itself_and_with_the_head():
+    model = tstar.temper(net(), 2.0).train()
+    assert model._forward_pre_hooks
+    for _ in range(25):
+        model(torch.randn(8, 6))
+    assert not model._forward_pre_hooks
+    for undo in (tstar.untemper, lambda m: tstar.fold(m.eval())):
+        fresh = tstar.temper(net(), 2.0).train()
+        fresh(torch.randn(8, 6))
+        assert not undo(fresh)._forward_pre_hooks
+
+
+def test_a_guarded_model_can_be_copied_pickled_and_compiled_to_the_same_numbers():
+    model = tstar.temper(net(), 2.0).train()
+    x = torch.randn(8, 6)
+    model(x)
+    twins = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for twin in twins:
+        torch.testing.assert_close(twin(x), model(x))
+    torch.testing.assert_close(torch.compile(model, backend="eager")(x), model(x))
+
+
+def test_the_guard_changes_no_number_of_a_training():
+    x, y = blobs()
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(1))
+    bare = tstar.temper(net(), 2.0)
+    bare[2].guard = None
+    watched = train(tstar.temper(net(), 2.0), x, y, order=order)
+    for name, value in train(bare, x, y, order=order).state_dict().items():
+        assert torch.equal(value, watched.state_dict()[name]), name
+
+
+# --- the rate of the advice ----------------------------------------------------------------------
+
+
+class Advice(SimpleNamespace):
+    """What temper asks of an advice."""
+
+    def __float__(self):
+        return self.temperature
+
+
+def advice(lr=0.3, **others):
+    return Advice(temperature=2.0, norm="batch", lr=lr, surgery=True, **others)
+
+
+def step(model, optimizer, times=1):
+    for _ in range(times):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 6)), torch.arange(8) % 4).backward()
+        optimizer.step()
+
+
+def sgd(model, lr):
+    return torch.optim.SGD(model.parameters(), lr=lr)
+
+
+def warm_up(model, lr):
+    optimizer = sgd(model, lr)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: (step + 1) / 10)
+    return optimizer
+
+
+def one_cycle(model, lr):
+    optimizer = sgd(model, lr / 100)
+    torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=lr, total_steps=20)
+    return optimizer
+
+
+@pytest.mark.parametrize("build", [sgd, warm_up, one_cycle])
+def test_a_rate_that_was_forgotten_is_noticed_at_the_first_step(build):
+    model = tstar.temper(net(), advice())
+    with pytest.warns(TstarWarning, match=r"rate of 0\.3, but.* at 0\.1.*lr=advice\.lr") as seen:
+        step(model, build(model, 0.1), times=3)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("build", [sgd, warm_up, one_cycle])
+def test_the_advised_rate_says_nothing(build):
+    model = tstar.temper(net(), advice(head_lr=0.3 if build is sgd else None))
+    step(model, build(model, 0.3), times=3)
+
+
+def test_an_optimizer_that_was_built_before_is_held_to_the_rate_as_well():
+    model = net()
+    optimizer = sgd(model, 0.1)
+    tstar.temper(model, advice(), optimizer=optimizer)
+    optimizer.param_groups[0]["lr"] = 0.3  # set after tempering, before the first step
+    step(model, optimizer, times=2)
+    model = net()
+    optimizer = sgd(model, 0.1)
+    tstar.temper(model, advice(), optimizer=optimizer)
+    with pytest.warns(TstarWarning, match="rate of 0.3"):
+        step(model, optimizer)
+
+
+def test_an_advice_for_another_width_is_reported():
+    with pytest.warns(TstarWarning, match=r"is for M = 32, K = 4, but it is applied to '2'"):
+        tstar.temper(net(), advice(facts=SimpleNamespace(num_features=32, num_classes=4)))
+    tstar.temper(net(), advice(facts=SimpleNamespace(num_features=16, num_classes=4)))

@@ -1,0 +1,366 @@
+"""The output layer is found, by its declaration or by a run that leaves no trace."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tstar
+from tests.networks import Wordy, small_convnet
+from tstar import TstarError
+from tstar.head import TemperedHead
+from tstar.output_layer import (
+    call,
+    check_head,
+    inputs_of,
+    resolve_head,
+    resolve_heads,
+    tensors_in,
+    unwrap,
+)
+
+
+class Cosine(nn.Linear):
+    def forward(self, x):
+        return nn.functional.linear(
+            nn.functional.normalize(x), nn.functional.normalize(self.weight)
+        )
+
+
+class MyLinear(nn.Linear):
+    def forward(self, x):
+        return x @ self.weight.T + self.bias
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(20, 8), nn.Linear(8, 20)
+        self.out.weight = self.words.weight
+
+    def forward(self, ids):
+        return self.out(self.words(ids).mean(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "example", "path", "M", "K"),
+    [
+        (small_convnet(), torch.randn(2, 3, 16, 16), "6", 8, 5),
+        (
+            nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4), nn.LogSoftmax(1)),
+            torch.randn(2, 6),
+            "2",
+            8,
+            4,
+        ),
+        (nn.Linear(6, 4), torch.randn(2, 6), "", 6, 4),
+        (
+            nn.Sequential(
+                nn.Conv2d(3, 8, 3),
+                nn.Conv2d(8, 4, 1),
+                nn.ReLU(),
+                nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(),
+            ),
+            torch.randn(2, 3, 8, 8),
+            "1",
+            8,
+            4,
+        ),
+        (Wordy(), torch.zeros(2, 5, dtype=torch.long), "out", 16, 4),
+        (nn.Sequential(nn.Linear(6, 8), nn.ReLU(), MyLinear(8, 4)), torch.randn(2, 6), "2", 8, 4),
+    ],
+)
+def test_the_head_is_found_with_and_without_an_example(model, example, path, M, K):
+    for given in (example, None):
+        head = tstar.find_head(model, given)
+        assert (head.path, head.num_features, head.num_classes) == (path, M, K)
+        assert head.layer is model.get_submodule(path)
+
+
+def test_auxiliary_classifiers_are_tempered_if_named():
+    class Aux(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.fc, self.aux = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 4)
+
+        def forward(self, x):
+            h = self.body(x).relu()
+            return (self.fc(h), self.aux(h)) if self.training else self.fc(h)
+
+    assert isinstance(tstar.temper(Aux(), 2.0).aux, nn.Linear)
+    assert isinstance(tstar.temper(Aux(), 2.0, head=["fc", "aux"]).aux, TemperedHead)
+
+
+class Frozen(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(6, 8), nn.Linear(8, 4))
+        self[1].requires_grad_(False)
+
+
+class MultiLabel(nn.Sequential):
+    class config:
+        problem_type = "multi_label_classification"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.ReLU(), "no parameters"),
+        (lambda: 3, "must be a torch.nn.Module"),
+        (lambda: nn.Sequential(nn.Linear(6, 1)), "two classes"),
+        (lambda: MultiLabel(nn.Linear(6, 3)), "multi-label"),
+        (Frozen, "requires_grad=False"),
+        (Tied, "shares it with 'words'"),
+        (lambda: nn.Sequential(nn.Linear(6, 8), Cosine(8, 4)), "cosine"),
+        (
+            lambda: nn.Sequential(nn.Linear(6, 8), nn.Softplus(), nn.BatchNorm1d(8)),
+            "must come from a linear layer",
+        ),
+    ],
+)
+def test_models_that_cannot_be_tempered(make, message):
+    with pytest.raises(TstarError, match=message):
+        tstar.temper(make(), 2.0)
+
+
+def test_an_unknown_path_names_the_candidates():
+    with pytest.raises(TstarError, match="the last candidates are '6'"):
+        tstar.temper(small_convnet(), 2.0, head="classifier")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"],
+)
+def test_a_wrapper_is_opened(name):
+    wrapper, model = type(name, (nn.Module,), {})(), small_convnet()
+    wrapper.module = model
+    assert unwrap(wrapper) is model
+    assert unwrap(torch.compile(model)) is model
+
+
+def test_the_heads_of_a_tempered_model_are_the_layers_inside():
+    model = tstar.temper(small_convnet(), 2.0)
+    head = tstar.find_head(model)
+    assert (head.path, head.layer, head.num_features) == ("6.layer", model[6].layer, 8)
+    alone = TemperedHead(nn.Linear(6, 4), 2.0)
+    assert tstar.find_head(alone).path == "layer"
+    assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
+    assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")
+
+
+class Twins(nn.Module):
+    """Two heads whose mean is the output."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 4), nn.Linear(6, 4)
+
+    def forward(self, x):
+        return (self.one(x) + self.two(x)) / 2
+
+
+def test_two_heads_are_named():
+    model = Twins()
+    with pytest.raises(
+        TstarError, match=r"Found 2 output layers \('one', 'two'\); pass head='one'"
+    ):
+        tstar.find_head(model)
+    assert [h.path for h in resolve_heads(model, "all", None)] == ["one", "two"]
+    assert [h.path for h in resolve_heads(model, ["two"], None)] == ["two"]
+    assert resolve_heads(model, "two", None)[0].layer is model.two
+    record = resolve_head(model, "one")
+    assert resolve_head(model, record) == record
+    assert resolve_head(torch.compile(model), "one").layer is model.one
+    with pytest.raises(TstarError, match=r"must be a torch\.nn\.Module, got int"):
+        unwrap(3)
+
+
+def test_a_head_inside_an_adapter_is_refused():
+    model = nn.Sequential(nn.Linear(6, 8), nn.Module())
+    model[1].base_layer = nn.Linear(8, 4)
+    with pytest.raises(TstarError, match=r"an adapter \('1\.base_layer' is part of it"):
+        resolve_head(model, "1.base_layer")
+    check_head(model, resolve_head(model, "0"))
+
+
+def test_a_model_that_never_runs_says_why():
+    class Never(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 4)
+
+        def forward(self, x):
+            if x.sum() > 0:  # cannot be traced
+                raise ValueError("never")
+            raise ValueError("ever")
+
+    with pytest.raises(TstarError, match=r"must run on a standard input.*example_input"):
+        tstar.find_head(Never())
+    with pytest.raises(TstarError, match=r"must run on example_input; .*It raised: ValueError: "):
+        tstar.find_head(Never(), torch.ones(2, 6))
+
+
+class Declares(nn.Module):
+    """As timm's models: ``get_classifier`` and ``num_classes``. It cannot be run, so that only words help."""
+
+    def __init__(self, head, num_classes=5):
+        super().__init__()
+        self.body, self.head, self.num_classes = nn.Linear(6, 8), head, num_classes
+
+    def get_classifier(self):
+        return self.head
+
+    def forward(self, x):
+        raise RuntimeError("too large to run")
+
+
+def test_a_declared_layer_is_taken_at_its_word():
+    found = tstar.find_head(Declares(nn.Linear(8, 5)))
+    assert (found.path, found.num_features, found.num_classes) == ("head", 8, 5)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)),
+        nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)),
+        nn.Identity(),
+    ],
+    ids=["an MLP", "a projection to other than K", "nothing"],
+)
+def test_where_the_words_leave_a_doubt_a_run_must_tell(head):
+    with pytest.raises(tstar.TstarError, match="example_input"):
+        tstar.find_head(Declares(head))
+
+
+def test_a_rival_with_as_many_outputs_leaves_a_doubt():
+    model = Declares(nn.Linear(8, 5))
+    model.auxiliary = nn.Linear(8, 5)
+    with pytest.raises(tstar.TstarError, match="example_input"):
+        tstar.find_head(model)
+
+
+def test_a_declared_layer_inside_is_the_one_that_a_run_finds():
+    timm = pytest.importorskip("timm")
+    model = timm.create_model("test_convnext", num_classes=5)
+    declared = tstar.find_head(model)
+    assert declared.path == tstar.find_head(model, torch.randn(2, 3, 32, 32)).path
+
+
+def test_what_a_model_takes_of_a_batch():
+    assert inputs_of([1, 2]) == inputs_of([1]) == inputs_of([1, 2, 3]) == 1
+    assert inputs_of((1, 2, 3)) == (1, 2, 3)
+    assert inputs_of({"a": 1}) == {"a": 1}
+    assert inputs_of([]) == []
+    nested = inputs_of([[1, 2], 3])
+    assert call(lambda pair: pair, nested) == [1, 2]
+    assert inputs_of(nested) == nested
+
+
+def test_examples_may_be_tuples_and_dicts():
+    model = Wordy()
+    ids = torch.zeros(2, 5, dtype=torch.long)
+    assert (
+        tstar.find_head(model, (ids,))
+        == tstar.find_head(model, {"ids": ids})
+        == tstar.find_head(model, ids)
+    )
+
+
+def test_a_layer_off_the_path_to_the_logits_is_not_chosen():
+    """The last layer that runs, and the last one registered, are both decoys."""
+
+    class Decoy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.true_head, self.projector = nn.Linear(6, 4), nn.Linear(6, 9)
+
+        def forward(self, x):
+            logits = self.true_head(x)
+            self.embedding = self.projector(x)
+            return logits
+
+    assert tstar.find_head(Decoy(), torch.randn(2, 6)).path == "true_head"
+    assert tstar.find_head(Decoy()).path == "true_head"
+
+
+def test_probing_leaves_no_trace():
+    model = small_convnet().train()
+    model[1].eval()  # a mode that a plain model.train() afterwards would lose
+    before = copy.deepcopy(model.state_dict())
+    modes = [m.training for m in model.modules()]
+    hooks = [len(m._forward_hooks) for m in model.modules()]
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    for example in (None, torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))):
+        tstar.find_head(model, example)
+    tstar.temper(model, 3.0, head="all")
+    assert modes == [m.training for m in model.modules()]
+    assert hooks == [len(m._forward_hooks) for m in model.modules()]
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(states[0], torch.get_rng_state())
+    assert states[1] == random.getstate()
+    assert (states[2] == np.random.get_state()[1]).all()  # noqa: NPY002
+
+
+def test_logits_with_a_second_source_are_refused():
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.table = nn.Linear(6, 4), nn.Parameter(torch.randn(6, 4))
+
+        def forward(self, x):
+            return self.fc(x) + x @ self.table
+
+    with pytest.raises(TstarError, match="they come from 'fc', "):
+        tstar.find_head(Residual(), torch.randn(2, 6))
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_example_on_another_device_is_moved_to_the_copy(device):
+    model, x = small_convnet(), torch.randn(2, 3, 16, 16)
+    assert tstar.find_head(model.to(device), x.to("meta")).path == "6"
+    assert tstar.find_head(model.to(device), x).path == "6"
+
+
+class Returns(nn.Module):
+    """A linear layer whose output is returned in some way."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.fc, self.wrap = nn.Linear(6, 4), wrap
+
+    def forward(self, x):
+        return self.wrap(self.fc(x))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda z: {"scores": z},  # one tensor needs no name
+        lambda z: {"loss": z.sum(), "scores": z},  # a loss has no axis
+        lambda z: {"logits": z, "hidden": z.detach()},
+        lambda z: (z.sum(), [z]),
+    ],
+)
+def test_logits_are_found_in_what_a_model_returns(wrap):
+    assert tstar.find_head(Returns(wrap), torch.randn(2, 6)).path == "fc"
+
+
+def test_a_model_without_logits_is_refused():
+    with pytest.raises(TstarError, match="must return logits, got str"):
+        tstar.find_head(Returns(lambda z: "nothing"), torch.randn(2, 6))
+
+
+def test_tensors_are_found_at_any_depth_but_numbers_and_indices_are_none():
+    a, b, index = torch.ones(2), torch.zeros(3), torch.arange(3)
+    found = tensors_in({"x": [a, (index, b)], "y": 3, "z": "text"})
+    assert len(found) == 2
+    assert found[0] is a
+    assert found[1] is b
+    assert tensors_in(index) == tensors_in(None) == []

@@ -1,0 +1,96 @@
+"""What a release says of itself: extras, addresses, the conda recipe, the workflows."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+tomllib = pytest.importorskip("tomllib")  # Python 3.11
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "PIL": "pillow"}
+repository = pytest.mark.skipif(not (ROOT / ".ci").is_dir(), reason="not in an sdist")
+
+
+def brought(extra: str) -> set[str]:
+    """The packages of an extra, with those of the extras that it names."""
+    found = set()
+    for need in EXTRAS[extra]:
+        inner = re.match(r"tstar\[(.*)\]", need)
+        if inner:
+            found |= set().union(*map(brought, inner[1].split(",")))
+        else:
+            found.add(re.match(r"[\w-]+", need)[0])
+    return found
+
+
+def required() -> list[tuple[str, str, str]]:
+    """File, module and extra of each call of ``require`` in the package."""
+    found = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("require"):
+                words = [a.value for a in node.args if isinstance(a, ast.Constant)]
+                if len(words) == 2:
+                    found.append((path.name, words[0].partition(".")[0], words[1]))
+    return found
+
+
+def test_the_extras_are_those_a_user_can_name():
+    assert set(EXTRAS) == {"vision", "text", "lab", "all"}
+    assert brought("vision") | brought("text") | brought("lab") < brought("all")
+
+
+@pytest.mark.skipif(not (ROOT / "src").is_dir(), reason="an sdist's tests, without sources")
+def test_an_error_names_an_extra_that_brings_the_package():
+    wrong = [
+        (file, module, extra)
+        for file, module, extra in required()
+        if extra not in EXTRAS or DISTRIBUTIONS.get(module, module) not in brought(extra)
+    ]
+    assert len(required()) > 5
+    assert wrong == []
+
+
+def test_groups_include_what_exists():
+    groups = PROJECT["dependency-groups"]
+    included = [need["include-group"] for need in groups["dev"] if isinstance(need, dict)]
+    assert {*included} <= {*groups}
+    assert "tstar[all]" in groups["test"]
+
+
+@repository
+def test_the_address_stands_in_one_place():
+    """``[project.urls]``, and the conda recipe that is made from it."""
+    files = [*ROOT.glob("*.*"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("conda/*"), *ROOT.glob(".github/**/*.yml")]  # fmt: skip
+    named = {p.name for p in files if p.is_file() and b"github.com/OWNER" in p.read_bytes()}
+    assert named == {"pyproject.toml", "recipe.yaml"}
+
+
+@repository
+def test_the_conda_recipe_is_the_one_that_pyproject_gives():
+    spec = importlib.util.spec_from_file_location("conda_recipe", ROOT / ".ci" / "conda.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert text == module.recipe(None), "run python .ci/conda.py"
+    run = yaml.safe_load(text)["requirements"]["run"]
+    assert {line.split()[0] for line in run} == {"python", "numpy", "pytorch", "typer", "rich"}
+
+
+@repository
+def test_forms_and_workflows_are_sound():
+    files = [*(ROOT / ".github").rglob("*.yml")]
+    read = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+    jobs = read["tests.yml"]["jobs"]
+    assert len(jobs["fast"]["strategy"]["matrix"]["os"]) == 4
+    assert len(jobs["fast"]["strategy"]["matrix"]["python"]) == 2
+    for form in ("bug.yml", "question.yml", "recipe.yml"):
+        assert {"name", "description", "body"} <= {*read[form]}
+    assert "tstar info" in str(read["bug.yml"])
+    assert "tstar receipt --share" in str(read["recipe.yml"])

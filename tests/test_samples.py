@@ -1,0 +1,410 @@
+"""Every form of labeled samples gives the same bits; what cannot be read is one clear error."""
+
+import random
+import subprocess
+import sys
+import threading
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
+
+import tstar
+from tests.csg_data import Pairs, blobs, pictures
+from tests.lab.data.forms import EXPECTED, X, Y
+from tests.lab.data.forms import Pairs as Rows
+from tests.lab.data.forms import measured as csg
+from tstar import difficulty
+from tstar.errors import TstarError
+from tstar.lab.data.door import as_task
+from tstar.samples import encode, open_samples
+
+CLASSES = ["ape", "bee", "cow"]
+
+
+@pytest.fixture(scope="module")
+def images():
+    return pictures(90, 3, 32)
+
+
+def read(data, labels=None, **options):
+    return difficulty.read(open_samples(data, labels), **options)
+
+
+class Stream(IterableDataset):
+    def __init__(self, pairs):
+        self.pairs = pairs
+
+    def __iter__(self):
+        return iter(self.pairs)
+
+
+@pytest.fixture
+def folder(images, tmp_path):
+    """The images in the order that a folder is read in: class by class."""
+    x, y = images
+    order = np.argsort(y, kind="stable")
+    for number, i in enumerate(order):
+        path = tmp_path / "root" / CLASSES[y[i]] / f"{number:03}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(x[i]).save(path)
+    return tmp_path / "root", x[order], y[order]
+
+
+def test_every_container_of_the_same_images_gives_the_same_bits(images, tmp_path):
+    x, y = images
+    expected = csg(x, y, samples=20)
+    assert 0.1 < expected.value < 1.9
+    first = torch.from_numpy(x).permute(0, 3, 1, 2)
+    unit = first.float() / 255
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, classes=np.array(CLASSES))
+    pil = [Image.fromarray(i) for i in x]
+    for data, labels in [
+        (first, torch.from_numpy(y)),
+        (unit, y.tolist()),
+        (unit.double(), y),
+        (x.astype(np.int64), y),
+        (x / 255, y),
+        (Pairs(pil, y), None),
+        (Pairs(unit, torch.from_numpy(y)), None),
+        (Pairs(x, y), None),
+        (pil, y),
+        (TensorDataset(first, torch.from_numpy(y)), None),
+        (DataLoader(TensorDataset(unit, torch.from_numpy(y)), batch_size=16), None),
+        (DataLoader(Stream([(a, b) for a, b in zip(unit, y, strict=True)]), batch_size=7), None),
+        ([{"image": p, "label": int(c)} for p, c in zip(pil, y, strict=True)], None),
+        ([{"img": p, "kind": int(c)} for p, c in zip(pil, y, strict=True)], "kind"),
+        (tmp_path / "a.npz", None),
+    ]:
+        result = csg(data, labels, samples=20)
+        assert result.value == expected.value
+        assert result.interval == expected.interval
+    assert result.classes == tuple(CLASSES)
+
+
+def test_a_folder_gives_what_its_images_give(folder):
+    root, x, y = folder
+    for path in root, str(root):
+        result = csg(path, samples=20)
+        assert result.classes == tuple(CLASSES)
+        assert result.value == csg(x, y, samples=20).value
+    (root.parent / "parts" / "test" / "ape").mkdir(parents=True)
+    root.rename(root.parent / "parts" / "train")
+    assert csg(root.parent / "parts", samples=20).value == result.value  # the training part
+
+
+def test_hugging_face_data_sets(images):
+    datasets = pytest.importorskip("datasets")
+    x, y = images
+    features = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)}
+    )
+    rows = {"image": [Image.fromarray(i) for i in x], "label": y.tolist()}
+    result = csg(datasets.Dataset.from_dict(rows, features=features), samples=20)
+    assert result.classes == tuple(CLASSES)
+    assert result.value == csg(x, y, samples=20).value
+
+
+def test_images_are_reduced_by_area_averaging(images):
+    x, y = images
+    large = x.repeat(3, axis=1).repeat(2, axis=2)  # each pixel becomes an area of 3×2 equal ones
+    assert (read(large, y, size=32).values == read(x, y).values).all()
+    half = x.reshape(90, 16, 2, 16, 2, 3).mean(axis=(2, 4))
+    expected = np.rint(half).transpose(0, 3, 1, 2).reshape(90, -1)
+    assert (read(x, y, size=16).values == expected).all()
+
+
+def test_pil_images_of_any_size_and_mode_come_to_one(images):
+    x, y = images
+    sizes = [(20, 50), (64, 64), (33, 31)]
+    mixed = [
+        Image.fromarray(i).resize(sizes[n % 3]).convert(["RGB", "L", "RGBA", "P"][n % 4])
+        for n, i in enumerate(x)
+    ]
+    matrix = read(Pairs(mixed, y))
+    assert matrix.values.shape == (90, 3 * 32 * 32)
+    assert matrix.values.dtype == np.uint8
+    with pytest.raises(TstarError, match=r"same number of values.*size=32"):
+        csg(Pairs(mixed, y), size=None)
+
+
+def test_sixteen_bit_greys_are_not_clipped():
+    gray = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16
+    row = read([(Image.fromarray(gray), 0), (Image.fromarray(gray), 1)], size=64).values[0]
+    assert (row.reshape(3, 64, 64)[0] == gray >> 8).all()
+
+
+def test_normalized_images_have_the_neighbors_of_the_plain_ones(images):
+    x, y = images
+    unit = torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255
+    result = csg(Pairs((unit - 0.5) / 0.2, y), samples=20)
+    assert result.value == csg(x, y, samples=20).value
+    assert "range" in result.notes[0]
+    assert result.regime == "floored"
+
+
+def test_float_features_are_taken_as_they_are():
+    x, y = blobs(60, 3, 4, 0.5)
+    assert read(x, y).values is not None
+    np.testing.assert_array_equal(read(x, y).values, x)
+    series = np.random.default_rng(0).normal(size=(60, 9, 12)).astype(np.float16)
+    assert read(series, y).values.shape == (60, 108)
+    assert (read(Pairs(series, y)).values == read(series, y).values).all()
+
+
+def test_memory_is_bounded_by_the_matrix(images):
+    import tracemalloc
+
+    class Endless(Pairs):
+        def __len__(self):
+            return 600
+
+        def __getitem__(self, i):
+            return np.full((96, 96, 3), i % 251, np.uint8), i % 3
+
+    tracemalloc.start()
+    matrix = read(Endless(None, None))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert matrix.values.nbytes == 600 * 3072
+    assert peak < 3 * matrix.values.nbytes  # the images themselves would be nine times that
+
+
+@pytest.mark.parametrize("labels", [[0, 1], np.zeros((90, 3)), None])
+def test_labels_that_do_not_fit(images, labels):
+    with pytest.raises(TstarError, match=r"same length|one value per sample|must be given"):
+        csg(images[0], labels)
+
+
+@pytest.mark.parametrize(
+    ("data", "labels", "message"),
+    [
+        (np.empty((0, 3)), [], "at least two samples"),
+        (np.ones((4, 2)), [1, 1, 1, 1], "4 samples of 1 classes"),
+        (np.ones((5, 2)), ["a", "a", "b", "b", "lone"], "'lone'"),
+        (np.ones((4, 2)), [1, 1, 2, 2], "more samples than neighbors"),
+        (np.array([[0.0], [1.0], [np.nan], [2.0]]), [0, 0, 1, 1], "sample 2 has.*nan"),
+        (np.array([[0.0], [1.0], [np.inf], [2.0]]), [0, 0, 1, 1], "sample 2 has.*inf"),
+        (np.array([[0.0], [1.0], [1e200], [2.0]]), [0, 0, 1, 1], r"1e\+100"),
+        (np.ones(4), [0, 0, 1, 1], "one row per sample"),
+        (np.array([["a"], ["b"]]), [0, 1], "numbers"),
+        (np.full((4, 8, 8), 300), [0, 0, 1, 1], "0–255"),
+        (np.zeros((4, 8, 8, 7)), [0, 0, 1, 1], "channels"),
+        (np.ones((4, 2)), [0, 0, None, 1], "sample 2 has None"),
+        (np.ones((4, 2)), [0, 0, float("nan"), 1], "sample 2 has nan"),
+        ([1, 2, 3], None, "pair"),
+        ([], None, "at least two samples"),
+        (object(), None, "object"),
+        ([{"picture": 1, "label": 2}], None, "picture"),
+        ("no/such/place", None, "was not found"),
+    ],
+)
+def test_bad_input_is_a_clear_error(data, labels, message):
+    with pytest.raises(TstarError, match=message):
+        csg(data, labels)
+
+
+def test_nan_pixels_of_a_stream_are_named(images):
+    unit = images[0] / np.float32(255)
+    unit[17, 3, 3, 0] = np.nan
+    with pytest.raises(TstarError, match="sample 17 has"):
+        csg(Pairs(unit, images[1]))
+
+
+def test_unreadable_files_are_named_and_counted_and_skipped_on_request_only(folder):
+    root, x, y = folder
+    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
+    (root / "cow" / "zz.jpg").write_text("not an image", encoding="utf-8")
+    (root / "cow" / "notes.txt").write_text("left out without a word", encoding="utf-8")
+    (root / "cow" / ".hidden.png").write_text("likewise", encoding="utf-8")
+    with pytest.raises(TstarError, match=r"broken\.png.*skip unreadable"):
+        csg(root)
+    result = csg(root, samples=20, skip_unreadable=True)
+    assert "2 unreadable" in result.notes[0]
+    assert result.value == csg(x, y, samples=20).value
+
+
+def test_token_ids_are_refused_without_an_encoder():
+    from tstar.lab.data import DataSet
+
+    ids, y = torch.randint(0, 9, (12, 4)), torch.arange(12) % 2
+    data = DataSet("texts", "tokens", ids, y, ids, y, ("a", "b"))
+    with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenize"):
+        read(data)
+
+
+def test_a_loader_over_a_part_of_its_data_gives_that_part():
+    chosen = [*range(0, 120, 2), 1, 3, 5]
+    loader = DataLoader(Rows(), batch_size=8, sampler=SubsetRandomSampler(chosen))
+    kept = sorted(chosen)
+    assert csg(loader, samples=99).value == pytest.approx(csg(X[kept], Y[kept], samples=99).value)
+
+
+def states():
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    return python, numpy[1].tobytes(), numpy[2], torch.get_rng_state().numpy().tobytes()
+
+
+NOISE = {
+    "python": random.random,
+    "numpy": lambda: np.random.rand(),  # noqa: NPY002
+    "torch": lambda: float(torch.rand(())),
+}
+
+
+@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("loader", [False, True])
+def test_random_transforms_follow_the_seed_and_leave_the_process_alone(kind, loader):
+    data = Rows(noise=NOISE[kind])
+    data = DataLoader(data, batch_size=8, shuffle=True) if loader else data
+    before = states()
+    first = csg(data, samples=20, seed=3).value
+    assert csg(data, samples=20, seed=3).value == first
+    assert csg(data, samples=20, seed=4).value != first
+    as_task(data)
+    assert states() == before
+
+
+def test_six_threads_read_data_sets_without_hanging_or_disturbing_each_other():
+    data = Rows(noise=lambda: random.random() + np.random.rand() + float(torch.rand(())))  # noqa: NPY002
+    expected = csg(data, samples=10, seed=5).value
+    before, found = states(), []
+    threads = [
+        threading.Thread(target=lambda: found.append(csg(data, samples=10, seed=5).value))
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [expected] * 6
+    assert states() == before
+
+
+def test_errors_of_the_users_code_name_the_place():
+    class Broken(Rows):
+        def __getitem__(self, i):
+            if i == 17:
+                raise KeyError("no such row")
+            return super().__getitem__(i)
+
+    with pytest.raises(TstarError, match=r"Item 17 .*: KeyError: 'no such row'"):
+        csg(Broken())
+
+
+@pytest.mark.parametrize(
+    "labels", [[3, 1, 3, 2, 1], ["b", "a", "b"], [True, False], [7, 7, -(2**40)]]
+)
+def test_an_array_of_labels_is_coded_as_the_list_of_its_values(labels):
+    codes, classes = encode(np.array(labels))
+    listed, names = encode(labels)
+    assert codes.tolist() == listed.tolist()
+    assert classes == names
+    assert list(map(type, classes)) == list(map(type, names))
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [None, float("nan"), pd.NaT, Decimal("NaN"), np.datetime64("NaT")],
+    ids=repr,
+)
+def test_a_label_that_is_missing_is_no_class(missing):
+    with pytest.raises(TstarError, match="sample 1 has"):
+        encode(["a", missing, "b", missing])
+
+
+class Lying(Rows):
+    def __len__(self):
+        return 10**6
+
+
+class Mute(Rows):
+    def __len__(self):
+        raise RuntimeError("no length")
+
+
+class Unhashable:
+    def __hash__(self):
+        raise ArithmeticError("no hash")
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ArithmeticError("no text")
+
+
+class Stubborn:
+    def __getattr__(self, name):
+        raise ArithmeticError("no attributes")
+
+
+class Failing(Rows):
+    def __getitem__(self, i):
+        raise Unprintable
+
+
+@pytest.mark.parametrize(
+    ("data", "labels"),
+    [
+        (X[:, :0], Y),
+        (Failing(), None),
+        (Lying(), None),
+        (Mute(), None),
+        (X, [Unhashable() for _ in Y]),
+        (Stubborn(), None),
+        (np.where(Y[:, None] == 0, 2**60, 2**60 + 1) + np.zeros((120, 2), np.int64), Y),
+        ([(Stubborn(), 0), (Stubborn(), 1)], None),
+    ],
+    ids=["no values", "item", "len lies", "len raises", "hash", "getattr", "int64", "sample"],
+)
+def test_errors_of_foreign_code_become_ours(data, labels):
+    with pytest.raises(TstarError):
+        tstar.csg(data, labels)
+
+
+def test_numbers_wider_than_float64_are_taken_as_float64():
+    assert tstar.csg(X.astype(np.longdouble), Y, samples=20).value == EXPECTED
+
+
+def test_names_are_the_labs():
+    with pytest.raises(TstarError, match=r"tstar\.lab\.data\.open_data"):
+        tstar.csg("digits")
+
+
+_MEMORY = """
+import resource, sys, numpy as np, tstar
+from tstar.lab.data import load, open_data
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of the libraries
+try:
+    {call}
+except tstar.TstarError as error:
+    print("refused", error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["tstar.csg(open_data({path!r}), samples=2)", "load({path!r})"])
+@pytest.mark.parametrize("kind", ["npz", "png"])
+def test_small_files_take_less_than_a_gigabyte(tmp_path, kind, call):
+    if kind == "npz":
+        x, y = np.zeros((1000, 240_000), np.int8), np.arange(1000) % 2
+        x[np.arange(1000), np.arange(1000)] = y + 1
+        path = tmp_path / "wide.npz"
+        np.savez_compressed(path, x=x, y=y)
+    else:
+        path = tmp_path
+        for name in ("a/0", "a/1", "b/0", "b/1"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            Image.new("RGB", (7900, 7900)).save(tmp_path / f"{name}.png")
+        call = call.replace("})", "}, size=32)") if "load" in call else call
+        call = call.replace("samples=2", "neighbors=2")
+    code = _MEMORY.format(call=call.format(path=str(path)))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    assert int(done.stdout.split()[-1]) < 512, done.stdout

@@ -1,0 +1,140 @@
+"""How one trains, as one record, from keywords and from torch's objects."""
+
+import sys
+import types
+
+import pytest
+import torch
+
+import tstar
+from tstar import TstarError
+from tstar.training import Training, family, unwrapped
+
+
+def optimizer(lr=0.1, **options):
+    return torch.optim.SGD([torch.zeros(3, requires_grad=True)], lr=lr, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("sgd", ("SGD", "sgd", "FabricSGD", "SGDW")),
+        ("adam", ("AdamW", "adam", "NAdam", "adamw_torch_fused", "PagedAdamW8bit", "adamw-torch-xla", "DeepSpeedCPUAdam")),
+        ("other", ("lion", "LAMB", "Muon", "LBFGS", "MyOptimizer", "schedule_free_adamw", "galore_adamw_8bit", "")),
+    ],
+)  # fmt: skip
+def test_families(kind, names):
+    assert {name: family(name) for name in names} == dict.fromkeys(names, kind)
+
+
+def test_a_record_is_made_once_and_passed_whole():
+    how = {"steps": 800, "momentum": 0.5, "batch_size": 32, "scenario": "finetune"}
+    made = Training.of("sgd", lr=0.01, **how)
+    assert made == Training("sgd", 0.01, 800, 0.5, batch_size=32, scenario="finetune")
+    assert Training.of(made) == made
+    assert Training.of(made, lr=0.1).lr == 0.1
+    assert made.to_dict() == {
+        **{"optimizer": "sgd", "lr": 0.01, "steps": 800, "momentum": 0.5, "batch_size": 32},
+        **{"label_smoothing": 0.0, "scenario": "finetune", "tuned": False, "family": "sgd"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"optimizer": "sdg"}, "did you mean 'sgd'"),
+        ({"optimizer": object()}, "optimizer must be"),
+        ({"optimizer": ("sgd", 0.1)}, "optimizer must be"),
+        ({"lr": -1}, "lr must be positive"),
+        ({"momentum": 1}, "momentum < 1 must hold"),
+        ({"weight_decay": -1}, "weight_decay must be at least 0"),
+        ({"label_smoothing": 1}, "label_smoothing < 1 must hold"),
+        ({"steps": 1.5}, "steps must be a whole number"),
+        ({"scheduler": 3}, "scheduler must be"),
+        ({"scenario": "tune"}, "finetune"),
+        ({"epochs": 3}, "samples"),
+        ({"epochs": -3, "samples": 10, "batch_size": 2}, "epochs must be positive"),
+        ({"batch_size": 8, "accumulate": 0}, "accumulate must be"),
+        ({"bath_size": 8}, "did you mean 'batch_size'"),
+    ],
+)
+def test_bad_input(words, message):
+    with pytest.raises(TstarError, match=message):
+        Training.of(**words)
+
+
+def test_epochs_with_samples_and_a_batch_size_are_steps():
+    how = {"samples": 100, "batch_size": 10}
+    assert Training.of(epochs=3, samples=100, batch_size=32).steps == 12
+    assert Training.of(epochs=0.5, **how).steps == 5
+    assert Training.of(epochs=2, steps=21, **how).steps == 21
+
+
+def test_accumulated_batches_and_processes_make_one_step(monkeypatch):
+    how = {"epochs": 2, "samples": 1000, "batch_size": 10}
+    assert (Training.of(**how).batch_size, Training.of(**how).steps) == (10, 200)
+    found = Training.of(**how, accumulate=4)
+    assert (found.batch_size, found.steps) == (40, 50)
+    group = types.SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 5
+    )
+    monkeypatch.setitem(sys.modules, "torch.distributed", group)
+    found = Training.of(**how, accumulate=4)
+    assert (found.batch_size, found.steps) == (200, 10)
+
+
+def test_a_torch_optimizer_is_read():
+    found = Training.of(optimizer(0.1, momentum=0.8, weight_decay=5e-4), steps=10)
+    assert found == Training("sgd", 0.1, 10, 0.8, weight_decay=5e-4)
+
+    class Mine(torch.optim.AdamW):
+        pass
+
+    assert Training.of(Mine([torch.zeros(1, requires_grad=True)], lr=1e-3)).family == "adam"
+
+    class Broken:
+        def __getattr__(self, name):
+            raise KeyError(name)
+
+    with pytest.raises(TstarError, match="optimizer must be"):
+        Training.of(Broken())
+
+
+def test_wrappers_are_looked_into():
+    inner = optimizer(0.3)
+    wrapper = types.SimpleNamespace(optimizer=types.SimpleNamespace(base_optimizer=inner))
+    wrapper.optimizer.param_groups = inner.param_groups
+    assert unwrapped(wrapper) is inner
+    assert Training.of(wrapper).lr == 0.3
+
+
+def test_the_group_of_the_output_layer_counts():
+    body, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)
+    groups = [{"params": body.parameters(), "lr": 0.5}, {"params": head.parameters()}]
+    made = torch.optim.SGD(groups, lr=0.1)
+    assert Training.of(made, layer=head).lr == 0.1
+    assert Training.of(made).lr == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "lr"),
+    [
+        (lambda o: torch.optim.lr_scheduler.OneCycleLR(o, max_lr=0.7, total_steps=10), 0.7),
+        (lambda o: torch.optim.lr_scheduler.CyclicLR(o, base_lr=0.01, max_lr=0.6), 0.6),
+        (lambda o: torch.optim.lr_scheduler.LinearLR(o, start_factor=0.1), 0.1),
+        (lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda step: min(1.0, step / 5)), 0.1),
+        (lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 10), 0.1),
+    ],
+)
+def test_the_highest_rate_of_a_scheduler(make, lr):
+    opt = optimizer(0.1, momentum=0.9)
+    scheduler = make(opt)
+    found = Training.of(opt, scheduler=scheduler)
+    assert found.lr == pytest.approx(lr)
+    assert Training.of(opt, scheduler=scheduler, lr=0.05).lr == 0.05  # what is told counts more
+
+
+def test_the_formula_takes_a_record_or_keywords():
+    made = Training("sgd", 0.01, 800, 0.5)
+    loose = {"optimizer": "sgd", "lr": 0.01, "momentum": 0.5, "steps": 800}
+    assert tstar.temperature(64, 10, optimizer=made) == tstar.temperature(64, 10, **loose)
