@@ -43,23 +43,8 @@ from tstar.errors import TstarError
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "coverage"
 LIBRARIES = ("torchvision", "transformers", "timm")
 COLUMNS = [
-    "model",
-    "family",
-    "parameters",
-    "device",
-    "input",
-    "outcome",
-    "head",
-    "kind",
-    "M",
-    "K",
-    "bias_added",
-    "argument",
-    "difference",
-    "seconds",
-    "reason",
-    "torch",
-    "library",
+    *("model", "family", "parameters", "device", "input", "outcome", "head", "kind", "M", "K"),
+    *("bias_added", "argument", "difference", "seconds", "reason", "torch", "library"),
 ]
 REAL_LIMIT = 100_000_000  # parameters up to which every model takes a real step
 FIRST_LIMIT = 400_000_000  # parameters up to which the smallest of a family does

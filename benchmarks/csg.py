@@ -4,9 +4,7 @@
     python benchmarks/csg.py --classes 100 --reference-classes 3
     python benchmarks/csg.py --rows 100000 --classes 200 --reference-classes 3
     python benchmarks/csg.py --data photographs      # 5,000 real images, mirrored, shifted, with a little noise
-    python benchmarks/csg.py --data low-rank         # 8-bit rows of rank 8 plus noise
     python benchmarks/csg.py --data noise            # nothing to prune by: the worst case
-    python benchmarks/csg.py --data photographs --routes sketch,whole,int8
 
 Most data are synthetic and need no download: random fields whose power falls off with frequency as that
 of photographs, with a pattern for each class and varying contrast (``--slope 1.4``: as compressible as
@@ -77,20 +75,6 @@ def photographs(rows: int, classes: int, source: Path, seed: int = 0) -> tuple[A
         rounded = np.clip(np.rint(part), 0, 255).astype(np.uint8)
         data[start : start + n] = rounded.transpose(0, 3, 1, 2).reshape(n, -1)
     return data, np.resize(labels, rows)
-
-
-def low_rank(rows: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
-    """8-bit rows in 8 dimensions (σ = 12 along each), plus noise (σ = 8) in all 3,072."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(rows) % classes
-    basis, centers = (rng.standard_normal(s, dtype=np.float32) for s in ((8, 3072), (classes, 8)))
-    data = np.empty((rows, 3072), np.uint8)
-    for start in range(0, rows, 1000):
-        part = labels[start : start + 1000]
-        inner = centers[part] + rng.standard_normal((len(part), 8), dtype=np.float32)
-        outer = rng.standard_normal((len(part), 3072), dtype=np.float32)
-        data[start : start + 1000] = np.clip(np.rint(128 + 12 * inner @ basis + 8 * outer), 0, 255)
-    return data, labels
 
 
 def noise(rows: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
@@ -180,7 +164,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--samples", type=int, default=250)
-    parser.add_argument("--data", default="fields", help="fields, photographs, low-rank or noise")
+    parser.add_argument("--data", default="fields", help="fields, photographs or noise")
     parser.add_argument("--source", type=Path, default="../shared/data/cifar10_32.npz")
     parser.add_argument("--slope", type=float, default=1.4)
     parser.add_argument("--reference-classes", type=int, help="run the reference on so many only")
@@ -191,19 +175,16 @@ def main() -> None:
         help="of tstar, before and after the reference; the fastest counts",
     )
     parser.add_argument("--inputs", default="float32,uint8", help="of the reference")
-    parser.add_argument("--routes", default="", help="of the neighbor search, timed one by one")
     parser.add_argument("--out", type=Path, help="append a line of JSON")
     args = parser.parse_args()
 
     import torch
 
     import tstar
-    from tstar.difficulty.neighbors import nearest
 
     makers: dict[str, Callable[[], tuple[Any, Any]]] = {
         "fields": lambda: fields(args.rows, args.classes, args.slope),
         "photographs": lambda: photographs(args.rows, args.classes, args.source),
-        "low-rank": lambda: low_rank(args.rows, args.classes),
         "noise": lambda: noise(args.rows, args.classes),
     }
     data, labels = makers[args.data]()
@@ -231,15 +212,6 @@ def main() -> None:
         f"tstar            cpu {ours.cpu:8.2f} s  wall {ours.wall:8.2f} s  {ours.megabytes:7.0f} MB"
     )
     print(f"product alone    cpu {bare:8.2f} s  (tstar / product = {ours.cpu / bare:.2f})")
-    queries = np.unique(np.concatenate(result.indices))
-    expected = nearest(data, queries, 5)
-    for route in filter(None, args.routes.split(",")):
-        start = time.process_time()
-        found = nearest(data, queries, 5, route=route)
-        line[f"{route}_cpu"] = time.process_time() - start
-        print(f"neighbors by {route:7} cpu {line[f'{route}_cpu']:5.2f} s")
-        if not np.array_equal(found, expected):
-            raise SystemExit(f"the route {route} finds other neighbors")
     run = args.reference_classes or args.classes
     for name in args.inputs.split(","):
         value, peak = reference(INPUTS[name](data), labels, result.indices, 5, run)

@@ -1,4 +1,4 @@
-"""Peak memory of a sweep with one and with two workers on 20,000 images of 96 pixels, mapped or decoded on the fly.
+"""Peak memory of a sweep with one and with two workers on 20,000 images of 96 pixels, from one file or from image files.
 
     python -m benchmarks.memory > results/memory/README.md
 
@@ -80,7 +80,7 @@ def peak(folder: Path, data: str, workers: int) -> tuple[float, float]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tstar", *words, "--data-root", ".", "--device", "cpu"],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TSTAR_MEMORY_MB": "0", "TSTAR_LOADERS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TSTAR_MEMORY_MB": "0"},
     )
     highest = training = 0.0
     while process.poll() is None:
@@ -101,7 +101,10 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kinds = {"images": "one file of arrays, mapped", "files": "image files, decoded on the fly"}
+        kinds = {
+            "images": "one file of arrays, mapped",
+            "files": "image files, decoded once and mapped",
+        }
         size = write(folder, asked.images, asked.size, kinds)
         results = {
             data: {workers: peak(folder, data, workers) for workers in (1, 2)} for data in kinds
@@ -113,7 +116,7 @@ def main() -> None:
     )
     print(
         "Highest proportional set size of the sweep and all its processes, in MB, sampled twice a second; rebuilt by "
-        "`python -m benchmarks.memory`. Two workers should take at most 1.1 × what one takes.\n"
+        "`python -m benchmarks.memory`. A second worker must not hold the data again.\n"
     )
     print("| data | workers | with reading the data | while training |\n|---|--:|--:|--:|")
     for data, said in kinds.items():
@@ -123,7 +126,7 @@ def main() -> None:
         print(f"| | 2 against 1 | {ratios[0]:.2f} × | {ratios[1]:.2f} × |")
     print(
         f"\nPython {platform.python_version()}, torch {torch.__version__}, {platform.system()}, "
-        f"{os.cpu_count()} cores. Decoding is by one more process for each run (TSTAR_LOADERS=1)."
+        f"{os.cpu_count()} cores."
     )
 
 

@@ -39,34 +39,20 @@ OUTPUT = ROOT / "results" / "quality" / "mutants.csv"
 COLUMNS = ["area", "file", "line", "fault", "change", "outcome", "reason"]
 PATIENCE = 900  # seconds of wall time for a mutant that waits without computing
 AREAS = {
-    "formula": "formula/*.py",
-    "surgery": "surgery/*.py",
-    "curves": "curves/*.py",
-    "store": "sweep/store*.py",
-    "fitting": "fitting/*.py",
+    "core": "*.py",
+    "curves": "lab/curves/*.py",
+    "store": "lab/sweep/store*.py",
+    "fitting": "lab/fitting/*.py",
 }
 IMPORTED_ONCE = (
     *("pytest", "numpy", "torch", "torchvision", "pandas", "scipy.optimize"),
     *("matplotlib", "sklearn.datasets"),
 )
-OPPOSITE: dict[type, type] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
+_PAIRS = (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
+    *((ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or)),
+)
+OPPOSITE: dict[type, type] = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
 
 
 class Mutant(NamedTuple):
@@ -216,9 +202,7 @@ def draw(root: Path, areas: Iterable[str], each: int, seed: int) -> list[tuple[s
     source, drawn = root / "src" / "tstar", []
     for area in areas:
         every = [m for path in sorted(source.glob(AREAS[area])) for m in faults(source, path)]
-        every = [
-            m for m in every if m.path.name != "__init__.py"
-        ]  # re-exports: no tests at a path of their own
+        every = [m for m in every if not m.path.name.startswith("_")]  # no tests of their own
         chosen = random.Random(f"{seed} {area}").sample(every, min(each, len(every)))
         print(f"{area}: {len(chosen)} of {len(every)} mutants", flush=True)
         drawn += [(area, mutant) for mutant in chosen]

@@ -152,7 +152,7 @@ def run(name: str, setting: Setting, tests: list[str], workers: int) -> dict[str
 
 
 def _processor() -> str:
-    from tstar.sweep.provenance import _processor as processor
+    from tstar.lab.sweep.provenance import _processor as processor
 
     return f"{processor()} ({platform.machine()})"
 

@@ -10,21 +10,13 @@ to measure time and size, and say nothing about temperatures.
    changed; the 120 ms that the filter waits for the next letter are not counted.
 
     OMP_NUM_THREADS=1 python benchmarks/report.py --output results/report/benchmark.json
-
-3. With ``--against``, a folder with another version of the repository: a report of 80 runs, with its default options, by
-   both versions in turn.
-
-    git worktree add --detach OLD COMMIT
-    OMP_NUM_THREADS=1 python benchmarks/report.py --against OLD --output results/report/speed.json
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
-import os
 import resource
 import shutil
 import statistics
@@ -38,10 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from tstar.sweep.provenance import commit, versions
-from tstar.sweep.spec import Spec
-from tstar.sweep.store import Store
-from tstar.training.config import Config
+from tstar.lab.sweep.provenance import commit, versions
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.store import Store
+from tstar.lab.training.config import Config
 
 ROOT = Path(__file__).resolve().parents[1]
 GRID = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
@@ -67,15 +59,6 @@ def specs(count: int, epochs: int) -> Iterator[Spec]:
                             name = f"synthetic-{task:02d}"
                             yield Spec(name, model, seed, None, M, "fixed", T, norm, config=config)
         task += 1
-
-
-def few(epochs: int) -> Iterator[Spec]:
-    """80 runs: two data sets, two widths, with and without BN, five temperatures, two seeds."""
-    for task, M, norm, T, seed in itertools.product(
-        range(2), (64, 256), ("none", "batch"), GRID[1:6], range(2)
-    ):
-        name, config = f"synthetic-{task:02d}", Config(epochs=epochs)
-        yield Spec(name, "resnet10", seed, None, M, "fixed", T, norm, config=config)
 
 
 def fill(path: Path, wanted: Iterator[Spec], epochs: int) -> None:
@@ -131,36 +114,6 @@ def report(store: Path, folder: Path, formats: str, fits: bool) -> dict[str, Any
         "page_mb": round((folder / "index.html").stat().st_size / 1e6, 2),
         "folder_mb": round(size / 1e6, 1),
     }
-
-
-def against(old: Path, folder: Path, rounds: int = 3) -> dict[str, Any]:
-    """A report of 80 runs by two versions in turn: the least processor time of each, and the clock's."""
-    store, sources = folder / "runs.db", {"before": old / "src", "now": ROOT / "src"}
-    fill(store, few(6), 6)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in sources}
-    for _ in range(rounds):
-        for name, source in sources.items():
-            words = [sys.executable, "-m", "tstar", "report", str(store), "-o", str(folder / name)]
-            before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run(
-                words,
-                check=True,
-                stdout=subprocess.DEVNULL,
-                cwd=folder,
-                env=os.environ | {"PYTHONPATH": str(source)},
-            )
-            clock = time.perf_counter() - started
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            found[name].append((used, clock))
-    result: dict[str, Any] = {"runs": 80, "rounds": rounds}
-    for name, times in found.items():
-        result[name] = {
-            "processor_seconds": round(min(used for used, _ in times), 1),
-            "seconds": [round(clock, 1) for _, clock in times],
-        }
-    ratio = result["before"]["processor_seconds"] / result["now"]["processor_seconds"]
-    return result | {"times_faster": round(ratio, 2)}
 
 
 # Runs a function in the page and waits for two frames: the first is asked for, the second is there.
@@ -229,22 +182,11 @@ def main() -> None:
     parser.add_argument("--formats", default="svg")
     parser.add_argument("--no-fits", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for the store and the report")
-    parser.add_argument("--against", type=Path, help="a folder with another version")
     parser.add_argument("--output", type=Path, help="a JSON file for the numbers")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        if given.against is not None:
-            old = given.against.resolve()
-            words = ["git", "-C", str(old), "rev-parse", "--short=12", "HEAD"]
-            done = subprocess.run(words, capture_output=True, encoding="utf-8", check=True)
-            command = "python benchmarks/report.py --against OLD --output results/report/speed.json"
-            write(
-                {"command": command, **against(old, folder), "before_commit": done.stdout.strip()},
-                given.output,
-            )
-            return
         store = folder / f"synthetic-{given.runs}.db"
         if not store.exists():
             fill(store, specs(given.runs, given.epochs), given.epochs)

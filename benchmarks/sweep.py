@@ -30,11 +30,11 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from tstar.data import DataSet
-from tstar.models import build
-from tstar.sweep import parse_study, sweep
-from tstar.sweep.provenance import commit, versions
-from tstar.training import Config, train
+from tstar.lab.data import DataSet
+from tstar.lab.models import build
+from tstar.lab.sweep import parse_study, run_study
+from tstar.lab.sweep.provenance import commit, versions
+from tstar.lab.training import Config, train
 
 BATCH = 128
 
@@ -133,7 +133,7 @@ def compare_workers(rounds: int, runs: int, epochs: int) -> dict[str, float]:
         for number in range(rounds):
             for workers in (1, 2):
                 started = time.perf_counter()
-                tally = sweep(
+                tally = run_study(
                     study, Path(folder) / f"{number}-{workers}.db", workers=workers, device="cpu"
                 )
                 assert tally.done == runs

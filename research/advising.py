@@ -1,6 +1,6 @@
-"""Which advice would have been worth following on the second atlas: candidates, judged with parts of it left out.
+"""The evidence that ships, and which advice would have been worth following on the second atlas.
 
-    python -m research.advising    # → results/atlas2/advice.csv, shipped.csv, laws.csv, coverage.csv; src/tstar/formula/conditions.json
+    python -m research.advising    # → src/tstar/evidence.json; results/atlas2/{advice,shipped,laws,coverage}.csv
 
 A recipe is *leave* (the model as it is), *rate* (the model as it is at three times the rate), *bn* (BN and the law's T at the user's rate), *faster* and *fastest* (BN and the law's T at
 three and ten times the rate). Its gain is in points over the default plain model, the mean over the same seeds on both sides. Every
@@ -12,25 +12,36 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from research import clustered, long_runs
+from research import clustered, long_runs, standard, standard_pages
 from research.conditions import nice
 from research.rules_for_t import laws
-from research.user_gains import FOLDER, MOST, groups, load, noise, paired, table
-from tstar.formula import similar
-from tstar.formula.training import SCHEDULES, Training
+from research.running import exported, identity
+from research.user_gains import FOLDER, MOST, STORE, groups, noise, paired, table
+from tstar.advice import decide
+from tstar.evidence import SHARE, Measured, expect, measured, weights
+from tstar.lab.data.text import DIMENSIONS
+from tstar.lab.models import build
+from tstar.lab.paper import table as printed
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
 TOLD = "tuned, told"  # over a tuned model whose user says so: the advice keeps its rate and decay
-COLUMNS = {"rate": "plain_faster", "bn": "bn", "faster": "faster_bn", "fastest": "fastest_bn"}
-SHIPPED = Path(similar.__file__).with_name(similar.FILE)
-# How a pretrained network normalizes: fine-tunings of others are no evidence for it.
+COLUMNS = {"rate": "plain_faster", "bn": "bn", "bn1": "bn1", "faster": "faster_bn", "fastest": "fastest_bn"}  # fmt: skip
+SHIPPED = Path(__file__).resolve().parents[1] / "src" / "tstar" / "evidence.json"
+ACTIONS = {
+    "rate": "rate",
+    "bn": "bn",
+    "faster": "bn_rate",
+    "bn1": "bn1",
+}  # recipe here → action there
+# How a pretrained network normalizes.
 INSIDE = {"mobilenet": "batch-norms", "minilm": "layer-norms", "minilm_lora": "layer-norms"}
 FEWEST = 6  # conditions of a group, below which nothing is advised
 
@@ -61,7 +72,7 @@ def at_tuned(rows: pd.DataFrame) -> pd.DataFrame:
     lr = (rows["lr"] * rows["tuned_lr"]).map(nice)
     made = rows.assign(**theirs, lr=lr, decay=rows["tuned_decay"], searched=math.nan)
     made = made[made["bn"].notna()].reset_index(drop=True)
-    others = [f"{column}{seed}" for name, column in COLUMNS.items() if name != "bn" for seed in ("", "_1")]  # fmt: skip
+    others = [f"{column}{seed}" for name, column in COLUMNS.items() if name[:2] != "bn" for seed in ("", "_1")]  # fmt: skip
     return with_gains(made.assign(**dict.fromkeys(others, math.nan)))
 
 
@@ -86,23 +97,16 @@ def by_group(names: Sequence[str], recipes: Sequence[str], errors: float = 1.0) 
     return fit
 
 
-def by_neighbors(names: Sequence[str], recipes: Sequence[str]) -> Fit:
-    """As ``by_group``, but *leave* where the most similar trainings are far off or did not gain: what ships."""
+def decided(train: pd.DataFrame) -> Callable[[Row], str]:
+    """What ``tstar.recommend`` would decide if it had only these trainings: what ships."""
+    known = [Measured.from_row(entry(row)) for _, row in train.iterrows()]
+    names = {action: recipe for recipe, action in ACTIONS.items()}
 
-    def fit(train: pd.DataFrame) -> Callable[[Row], str]:
-        grouped = by_group(names, recipes)(train)
-        known = neighbors(train)
+    def advise(row: Row) -> str:
+        facts = replace(Measured.from_row(entry(row)).facts, fits=None)
+        return names.get(decide(facts, known).action, LEAVE)
 
-        def advise(row: Row) -> str:
-            recipe, mine = grouped(row), entry(row)
-            if recipe == LEAVE:
-                return LEAVE
-            found = similar.among(known, mine["coordinates"], mine["optimizer"], mine["norms"], recipe)  # fmt: skip
-            return recipe if found.supports else LEAVE
-
-        return advise
-
-    return fit
+    return advise
 
 
 def best_of(
@@ -133,14 +137,14 @@ def left_out(rows: pd.DataFrame, fit: Fit, by: str) -> pd.Series:
 
 GROUPS = ("norms", "optimizer")
 ADVISED = ("bn", "faster")
-SHIPS = "by optimizer, left where similar trainings did not gain"
+SHIPS = "by similar trainings"
 CANDIDATES: dict[str, Fit] = {
     "leave it": everyone(LEAVE),
     "rate × 3.2 for all": everyone("rate"),
     "BN, T for all": everyone("bn"),
     "BN, T, rate × 3 for all": everyone("faster"),
     "BN, T, rate × 10 for all": everyone("fastest"),
-    SHIPS: by_neighbors(("optimizer",), ADVISED),
+    SHIPS: decided,
     "by optimizer": by_group(("optimizer",), ADVISED),
     "by optimizer, the rate alone too": by_group(("optimizer",), ("rate", *ADVISED)),
     "by optimizer, rate × 10 too": by_group(("optimizer",), list(COLUMNS)),
@@ -151,7 +155,7 @@ CANDIDATES: dict[str, Fit] = {
 TUNED: dict[str, Fit] = {  # where the user's rate and decay are tuned
     "leave it": everyone(LEAVE),
     "BN, T for all": everyone("bn"),
-    SHIPS: by_neighbors(("optimizer",), ["bn"]),
+    SHIPS: decided,
     "by optimizer": by_group(("optimizer",), ["bn"]),
     "by norms and optimizer": by_group(GROUPS, ["bn"]),
 }
@@ -206,7 +210,10 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
     for baseline, table_of, advised, column in (
         ("plain", rows, usual, "gain"), ("tuned", rows, usual, "over_tuned"), (TOLD, theirs, told, "gain"),
     ):  # fmt: skip
-        for part, mask in groups(table_of).items():
+        parts = groups(table_of)
+        inside, wide = parts["batch-norms, sgd"], table_of["M"] > table_of["trunk"]
+        parts |= {"batch-norms, sgd, native": inside & ~wide, "batch-norms, sgd, widened": inside & wide}  # fmt: skip
+        for part, mask in parts.items():
             some = table_of[mask]
             if some.empty:
                 continue
@@ -214,138 +221,212 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
             mean, low, high = clustered.interval(gains, some["dataset"], some["network"])
             left = float((advised[some.index] == LEAVE).mean())
             made.append({"part": part, "over": baseline, "conditions": len(some), "gain": mean, "low": low, "high": high,
-                         "left": left})  # fmt: skip
+                         "median": gains.median(), "left": left})  # fmt: skip
     return pd.DataFrame(made)
 
 
 # -- what ships ------------------------------------------------------------------------------------------
 
-
-def training(row: Row) -> Training:
-    sgd = row["optimizer"] == "sgd"
-    return Training(
-        row["optimizer"], float(row["lr"]), int(row["steps"]), float(row["momentum"]) if sgd else None,
-        rate_factor=SCHEDULES[row["schedule"]], batch_size=int(row["batch"]),
-    )  # fmt: skip
+KINDS = {
+    **dict.fromkeys(("vit", "minilm", "minilm_lora", "ViT-B/16", "SwinT"), "transformer"),
+    **dict.fromkeys(("mlp", "text-mlp", "mlp-no-norm", "mixer"), "mlp"),
+    "gru": "recurrent",
+    "probe": None,
+}
+DOMAINS = {"vector": "table", "segment": "table", "digits": "table", "banking77": "text", "clinc150": "text"}  # fmt: skip
+# The paper prints neither: parameters in millions, and the size of the usual training split.
+PARAMETERS = {"ResNet50": 23.7, "EffNet-b0": 4.1, "EffNet-b5": 28.5, "RegNet-8GF": 37.5, "ConvNeXt-S": 49.5,
+              "ViT-B/16": 85.9, "SwinT": 27.6}  # fmt: skip
+SAMPLES = {"CIFAR10": 50_000, "CIFAR100": 50_000, "GTS": 26_640, "SAT": 21_600, "ISIC": 20_265, "CT": 6_941,
+           "FLW": 1_020, "PET": 3_680, "DTD": 1_880, "CUB": 5_994}  # fmt: skip
+LAYER_NORMS = ("ConvNeXt-S", "ViT-B/16", "SwinT")
 
 
 def entry(row: Row) -> dict[str, Any]:
-    mine = similar.coordinates(training(row), row["M"], row["K"], row["samples"])
-    gains = {recipe: row[f"gain_{recipe}"] for recipe in ADVISED}
-    inside = {"inside": INSIDE[row["family"]]} if row["family"] in INSIDE else {}
-    return {
-        "condition": int(row["condition"]), "family": row["family"], "network": row["network"], "dataset": row["dataset"],
-        "norms": row["norms"], **inside, "optimizer": {"sgd": "sgd"}.get(row["optimizer"], "adam"),
-        "M": int(row["M"]), "K": int(row["K"]), "batch": int(row["batch"]), "steps": int(row["steps"]), "lr": row["lr"],
+    """A training of ours as a row of the file; what is not known is left out."""
+    family, data = row["family"], row["dataset"]
+    probed = data.partition("_")[0] if family == "probe" else ""
+    pretext = probed or family.removesuffix("_lora")
+    told = row.get("kind") if isinstance(row.get("kind"), str) else "image"
+    domain = {"mobilenet": "image", "minilm": "text"}.get(pretext) or DOMAINS.get(data, told)
+    pretrained = row["norms"] == "pretrained"
+    fits = row.get("train_accuracy")
+    known = {
+        "source": "long runs" if row["condition"] >= long_runs.FIRST["scratch"] else "atlas",
+        "network": f"linear probe of {probed}" if probed else family,
+        "dataset": data,
+        "domain": DOMAINS.get(domain, domain),
+        "kind": KINDS.get(family, "convnet"),
+        "norms": INSIDE.get(family, row["norms"]),
+        "pretrained": pretrained,
+        "widened": bool(row["M"] > row.get("trunk", row["M"])),
+        "tuned": bool(row.get("told", False)),
+        "optimizer": row["optimizer"],
+        "lr": float(f"{row['lr']:.6g}"),
+        "momentum": row["momentum"] if row["optimizer"] == "sgd" else None,
+        "decay": row.get("decay"),
+        "steps": int(row["steps"]),
+        "batch": int(row["batch"]),
+        "samples": int(row["samples"]),
+        "features": int(row["M"]),
+        "classes": int(row["K"]),
+        "parameters": round(p) if (p := row.get("parameters", math.nan)) == p else None,
+        "fits": None if fits is None or fits != fits else bool(fits >= 0.99),
         "plain": round(row["plain"], 2),
-        "coordinates": {name: round(value, 4) for name, value in mine.items()},
-        "gains": {name: round(value, 2) for name, value in gains.items() if value == value},
-        "keys": json.loads(row["keys"]),
-    }  # fmt: skip
+        "gains": {
+            action: round(row[f"gain_{recipe}"], 2)
+            for recipe, action in ACTIONS.items()
+            if row[f"gain_{recipe}"] == row[f"gain_{recipe}"]
+        },
+        "seeds": int(paired(pd.DataFrame([row]), "bn", "plain")[1].iloc[0]) or 1,
+    }
+    return {name: value for name, value in known.items() if value is not None and value == value}
 
 
-def shipped(rows: pd.DataFrame, tuned: pd.DataFrame, beside: pd.DataFrame) -> dict[str, Any]:
-    """Everything that the advice reads, from the whole atlas: from scratch and fine-tuned, at the usual and at tuned rates.
+def papers() -> Iterator[dict[str, Any]]:
+    """The paper's networks × data sets, as printed: one run each, at its batch size of 128."""
+    tasks, widths = printed("tasks").set_index("dataset"), printed("widths").set_index("model")
+    cells = []
+    for data, part in printed("models").groupby("dataset", sort=False):
+        cells += [(network, data, "scratch", part, network) for network in widths.index if network in part]  # fmt: skip
+    for scenario, part in printed("datasets").groupby("scenario", sort=False):
+        network, how = str(scenario).split()
+        cells += [(network, data, "scratch" if how == "init" else "finetune", part, data) for data in SAMPLES if data in part]  # fmt: skip
+    cells += [(network, "CT", "scratch", printed("transformers"), network) for network in ("ViT-B/16", "SwinT")]  # fmt: skip
+    for network, data, scenario, part, column in cells:
+        accuracy = part.set_index("method")[column].astype(float)
+        lr, epochs = (0.1, 200) if scenario == "scratch" else (0.01, 50)
+        yield {
+            "source": "paper", "network": network, "dataset": data, "domain": "image",
+            "kind": KINDS.get(network, "convnet"),
+            "norms": "layer-norms" if network in LAYER_NORMS else "batch-norms",
+            "pretrained": scenario == "finetune", "optimizer": "sgd", "lr": lr, "momentum": 0.9, "decay": 5e-4,
+            "steps": epochs * math.ceil(SAMPLES[data] / 128), "batch": 128, "samples": SAMPLES[data],
+            "features": int(widths.at[network, "num_features"]), "classes": int(tasks.at[data, "num_classes"]),
+            "csg": float(tasks.at[data, "csg"]), "parameters": round(1e6 * PARAMETERS[network]),
+            "plain": accuracy["T=1"],
+            "gains": {f"paper_{name}": round(accuracy[name] - accuracy["T=1"], 2) for name in ("cn", "csgcn")},
+        }  # fmt: skip
 
-    ``beside`` are trainings from scratch that were not drawn: neighbors as the others, but no recipe is chosen on them.
+
+def independent() -> Iterator[dict[str, Any]]:
+    """Two trainings that were run apart from ours, with code of their own: ResNet10, M = 128.
+
+    Pets: 200 epochs with crops, flips and rotations. Plain, decay and bn_rate have two seeds, the others
+    the first one; each gain is over the plain model of the same seeds. CIFAR-10: one seed; plain reached
+    83 % of its training set.
     """
-    usual, told = (rows, tuned), (at_tuned(rows), at_tuned(tuned))
-    choices = [*chosen(*usual, ADVISED, False), *chosen(*told, ["bn"], True)]
-    return {**known_of(*usual, beside), "choices": choices, "tuned": known_of(*told, at_tuned(beside))}  # fmt: skip
+    both = {
+        "source": "independent", "network": "resnet", "domain": "image", "kind": "convnet",
+        "norms": "batch-norms", "pretrained": False, "widened": False, "tuned": False,
+        "optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "decay": 5e-4, "features": 128, "seeds": 1,
+    }  # fmt: skip
+    gains = {"rate": 3.9, "decay": 6.9, "bn1": -1.4, "bn_rate": 4.9, "bn_rate_decay": 6.0, "paper_cn": 0.2, "paper_csgcn": 3.1}  # fmt: skip
+    yield {**both, "dataset": "pets_24", "steps": 11_500, "batch": 64, "samples": 3_680, "classes": 37,
+           "parameters": 312_309, "fits": True, "plain": 24.6, "gains": gains, "seeds": 2}  # fmt: skip
+    yield {**both, "dataset": "cifar10_16", "steps": 10_000, "batch": 128, "samples": 50_000, "classes": 10,
+           "parameters": 308_826, "fits": False, "plain": 78.0, "gains": {"bn": -1.3, "bn_rate": -1.0}}  # fmt: skip
 
 
-def known_of(rows: pd.DataFrame, tuned: pd.DataFrame, beside: pd.DataFrame) -> dict[str, Any]:
-    """The trainings, from scratch and fine-tuned, with intervals that hold for those from scratch."""
-    known = neighbors(rows)
-    known["widening"] = widening(known["rows"], known["scales"])
-    more = (entry(row) for part in (beside, tuned) for _, row in part.iterrows())
-    return {**known, "rows": [*known["rows"], *more]}
+FAMILY = {"resnet10": "resnet", "vgg9": "vgg", "pyramidnet10": "pyramidnet", "vit4": "vit", "convnext4": "convnext"}  # fmt: skip
+PRETRAINED = {"mobilenet": 2_223_872, "minilm": 22_713_216}  # parameters, without the output layer
 
 
-def chosen(
-    rows: pd.DataFrame, tuned: pd.DataFrame, recipes: Sequence[str], told: bool
-) -> Iterator[dict[str, Any]]:
-    """The recipe for each family of optimizers, from scratch and in fine-tuning, with what it gained."""
-    for scenario, part in [
-        *(("scratch", some) for _, some in rows.groupby("optimizer")),
-        *(("finetune", some) for _, some in tuned.groupby("optimizer")),
-    ]:
-        recipe, _, _, count = best_of(part, recipes, 1.0, FEWEST if scenario == "scratch" else 3)
-        family = "sgd" if part["optimizer"].iloc[0] == "sgd" else "adam"
-        gains = part[f"gain_{recipe}"].dropna().clip(-MOST, MOST)
-        mean, low, high = clustered.interval(gains, *(part.loc[gains.index, name] for name in ("dataset", "network")))  # fmt: skip
-        numbers = {"gain": mean, "low": low, "high": high} if recipe != LEAVE else {}
-        yield {"optimizer": family, "scenario": scenario, "tuned": told, "recipe": recipe, "trainings": count,
-               **{name: round(value, 4) for name, value in numbers.items()}}  # fmt: skip
+def standards() -> Iterator[dict[str, Any]]:
+    """The standard atlas: the mean gain of each recipe over the seeds that it shares with plain."""
+    found = exported(standard_pages.FOLDER / "store.parquet")
+    runs = standard_pages.gains(standard_pages.frame(found))
+    for condition in standard.CONDITIONS:
+        mine = runs[runs["condition"] == condition.name]
+        # The short ones are one data set and length twelve times: they would outvote the others.
+        if condition.kind != "full" or "plain" not in set(mine["recipe"]):
+            continue
+        spec, c = condition.plain, condition.plain.config
+        gains = mine.groupby("recipe", sort=False)["gain"].mean().dropna()
+        plain = mine[mine["recipe"] == "plain"]
+        pretrained = spec.scenario == "finetune"
+        head = "plain, head × 10" if pretrained else "plain, head × 30"  # not this one
+        row = found[identity(spec)]
+        samples = round(row["num_train"] * (1 - c.val_fraction))
+        model = condition.network
+        text = "clinc150" in spec.dataset or "banking77" in spec.dataset
+        if pretrained:
+            size = PRETRAINED[model] + (condition.M + 1) * condition.K
+        else:
+            made = build(spec.model, condition.K, num_features=condition.M, trunk_features=spec.trunk_features, in_channels=DIMENSIONS if text else 3)  # fmt: skip
+            size = sum(parameter.numel() for parameter in made.parameters())
+        family = FAMILY.get(model, "text-mlp" if text and model == "mlp" else model)
+        yield {
+            "source": "standard", "network": family, "dataset": spec.dataset.rpartition(":")[2],
+            "domain": "text" if text else "image", "kind": KINDS.get(family, "convnet"),
+            "norms": "layer-norms" if family in ("vit", "convnext", "minilm") else "batch-norms",
+            "pretrained": pretrained, "widened": spec.trunk_features is not None, "tuned": False,
+            "optimizer": c.optimizer, "lr": c.lr, **({"momentum": c.momentum} if c.optimizer == "sgd" else {}),
+            "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size, "samples": samples,
+            "features": condition.M, "classes": condition.K, "csg": condition.csg, "parameters": size,
+            "fits": bool(plain["train_accuracy"].mean() >= 99), "plain": round(float(plain["test_accuracy"].mean()), 2),
+            "gains": {standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != head},
+            "seeds": len(plain),
+        }  # fmt: skip
 
 
-def neighbors(rows: pd.DataFrame) -> dict[str, Any]:
-    """The trainings with their coordinates, as :mod:`tstar.formula.similar` reads them; intervals are not widened yet."""
-    entries = [entry(row) for _, row in rows.iterrows()]
-    names = sorted({name for e in entries for name in e["coordinates"]})
-    scales = {name: round(spread_of(entries, name), 4) for name in names}
-    floor = round(2 * noise(rows) / math.sqrt(2), 2)
-    return {"noise": floor, "scales": scales, "widening": 1.0, "rows": entries}
+def fit_chances(rows: Sequence[Measured]) -> np.ndarray:
+    """``evidence.FITS``: whether new, untuned plain models fitted their training sets, as a logistic regression."""
+    some = [r.facts for r in rows if r.facts.fits is not None and not (r.facts.pretrained or r.facts.training.tuned)]  # fmt: skip
+    x = np.array([[1.0, math.log(f.passes), math.log(f.parameters / f.samples)] for f in some])
+    y, found = np.array([f.fits for f in some], dtype=float), np.zeros(3)
+    for _ in range(50):  # Newton's steps
+        p = 1 / (1 + np.exp(-x @ found))
+        found += np.linalg.solve((x.T * p * (1 - p)) @ x, x.T @ (y - p))
+    return found
 
 
-def spread_of(entries: Sequence[dict[str, Any]], name: str) -> float:
-    """Standard deviation of a coordinate within a family of optimizers: others are never compared."""
-    rest = []
-    for family in ("sgd", "adam"):
-        values = [
-            e["coordinates"][name]
-            for e in entries
-            if e["optimizer"] == family and name in e["coordinates"]
-        ]
-        rest += list(np.array(values) - np.mean(values)) if values else []
-    return float(np.std(rest))
+def shipped(every: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
+    """Everything that the advice reads."""
+    ours = [entry(row) for part in (every, tuned) for _, row in part.iterrows()]
+    rivals = pd.read_csv(FOLDER.parent / "rivals" / "runs.csv")
+    heads = rivals[rivals["rival"] == "head × 10"].groupby("condition")["gain"].mean()
+    for row, made in zip(every["condition"], ours, strict=False):
+        if row in heads:
+            made["gains"]["head_lr"] = round(float(heads[row]), 2)
+    return {"format": 1, "rows": [*ours, *standards(), *independent(), *papers()]}
 
 
-def coverage(
-    entries: Sequence[dict[str, Any]], scales: dict[str, float], wider: float, by: str
-) -> float:
-    """The share of gains inside the 80 % interval that the other data sets (networks) give."""
-    inside = []
-    for mine in entries:
-        for recipe, gain in mine["gains"].items():
-            rest = [e for e in entries if e[by] != mine[by]]
-            near = similar.ranked(
-                mine["coordinates"], mine["optimizer"], mine["norms"], rest, scales
-            )
-            found = similar.expected(near, recipe, 0.0, wider)
-            if found is not None:
-                inside.append(found.low <= gain <= found.high)
-    return float(np.mean(inside))
-
-
-def widening(entries: Sequence[dict[str, Any]], scales: dict[str, float]) -> float:
-    """The smallest factor at which the intervals hold, with the data set left out and with the network left out."""
-    for wider in np.arange(1.0, 4.01, 0.1):
-        if min(coverage(entries, scales, wider, by) for by in ("dataset", "network")) >= similar.SHARE:  # fmt: skip
-            break
-    return round(float(wider), 2)
+def coverage(known: Sequence[Measured], by: str) -> pd.DataFrame:
+    """For every gain, whether it lay in the range that the trainings with another ``by`` give."""
+    made = []
+    for mine in known:
+        rest = [row for row in known if getattr(row, by) != getattr(mine, by)]
+        near = weights(replace(mine.facts, fits=None), rest)
+        for action, gain in mine.gains.items():
+            found = expect(near, action)
+            made.append({
+                "left out": by, "source": mine.source, "action": action, "domain": mine.facts.domain,
+                "pretrained": mine.facts.pretrained, "support": found.support,
+                "inside": found.low <= gain <= found.high, "width": found.high - found.low,
+            })  # fmt: skip
+    return pd.DataFrame(made)
 
 
 def main() -> None:
-    every = with_gains(table(load()))
-    pretrained = every["norms"] == similar.PRETRAINED  # few, and another question
-    rows = every[~pretrained].reset_index(drop=True)
-    finetuned = pd.concat(
-        [every[pretrained], with_gains(long_runs.conditions("finetune"))], ignore_index=True
+    every = with_gains(
+        pd.concat(
+            [table(exported(STORE)), *(long_runs.conditions(s) for s in ("scratch", "finetune"))]
+        )
     )
-    content = shipped(rows, finetuned, with_gains(long_runs.conditions("scratch")))
-    SHIPPED.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")  # fmt: skip
-    covered = [
-        {"user": user, "left out": by, "widening": wider, "coverage": coverage(known["rows"], known["scales"], wider, by)}
-        for user, known in {"usual": content, "tuned": content["tuned"]}.items()
-        for by in ("dataset", "network")
-        for wider in (1.0, known["widening"])
-    ]  # fmt: skip
-    for name, made in {"advice": candidates(rows), "shipped": shipped_gains(rows), "laws": laws(rows),
-                       "coverage": pd.DataFrame(covered)}.items():  # fmt: skip
-        made.to_csv(FOLDER / f"{name}.csv", index=False, float_format="%.4g")
-        print(made.round(2).to_string(index=False))
-    print(json.dumps(content["choices"], indent=1))
+    content = shipped(every, at_tuned(every).assign(told=True))
+    text = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in content["rows"])  # fmt: skip
+    SHIPPED.write_text(f'{{"format": 1, "rows": [\n{text}\n]}}\n', encoding="utf-8")
+    measured.cache_clear()
+    rows = every[(every["norms"] != "pretrained") & (every["condition"] < long_runs.FIRST["scratch"])].reset_index(drop=True)  # fmt: skip
+    print("chance of fitting:", fit_chances(measured()).round(3))
+    covered = pd.concat([coverage(measured(), by) for by in ("dataset", "network")])
+    made = covered.groupby(["left out", "pretrained", "domain"])["inside"].agg(["mean", "size"])
+    print(f"inside the {SHARE:.0%} range:\n{made.round(2)}\n{covered['inside'].mean():.3f}")
+    for name, table_of in {"advice": candidates(rows), "shipped": shipped_gains(rows), "laws": laws(rows),
+                       "coverage": made.reset_index()}.items():  # fmt: skip
+        table_of.to_csv(FOLDER / f"{name}.csv", index=False, float_format="%.4g")
+        print(table_of.round(2).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """The atlas: from the sweep's store to the file in the package, and to the tables of results/atlas.
 
     tstar sweep studies/atlas.toml --store atlas.db --workers 2 --data-root FOLDER
-    python -m research.atlas export atlas.db      # → src/tstar/evidence/atlas.parquet
-    python -m research.atlas second               # results/atlas2/store.parquet → src/tstar/evidence/atlas2.parquet
+    python -m research.atlas export atlas.db      # → src/tstar/lab/evidence/atlas.parquet
+    python -m research.atlas second               # results/atlas2/store.parquet → src/tstar/lab/evidence/atlas2.parquet
     python -m research.atlas tables               # → results/atlas/*.csv and figures
     python -m research.pages                      # the tables of the written results
 
-Every table is computed from ``tstar.atlas()``, so anyone can rebuild it without a training run.
+Every table is computed from ``tstar.lab.atlas()``, so anyone can rebuild it without a training run.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from research.laws.candidates import LAWS, clipped
-from research.laws.exponents import shared_exponent, too_hot
-from research.laws.fitting import Law, leave_one_out, left_out_rule
-from tstar.curves import Condition, Curve
-from tstar.curves.resampling import clusters
+from research.atlas_figures import LABELS, cliffs, curves, regrets, too_hot
+from research.left_out import OWN, left_out_rule
+from research.regret import RULES, Rule, cases, compare, noise, scores
 from tstar.errors import TstarError
-from tstar.evidence import RULES, atlas, cases, compare, noise, scores
-from tstar.evidence.regret import Rule
-from tstar.evidence.stored import COLUMNS, FILE, SECOND
-from tstar.fitting import per_environment
-from tstar.report.style import save
+from tstar.lab.curves import Condition, Curve
+from tstar.lab.curves.resampling import clusters
+from tstar.lab.evidence import FILES, atlas
+from tstar.lab.fitting import per_environment
+from tstar.lab.report.style import save
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGED = ROOT / "src" / "tstar" / "evidence" / FILE
+PACKAGED = ROOT / "src" / "tstar" / "lab" / "evidence" / FILES[1]
 RESULTS = ROOT / "results" / "atlas"
 CORE = {"optimizer": "sgd", "lr": 0.1, "steps": 800, "scenario": "scratch", "model": ("vgg9", "vgg9-1d", "mlp")}  # fmt: skip
 
@@ -46,13 +44,13 @@ def grid(condition: Condition, norm: str = "batch") -> Curve:
 
 def export(stores: list[Path], packaged: Path = PACKAGED) -> None:
     """The finished runs of the stores, with the columns of an analysis, in a fixed order."""
-    from tstar.sweep.transfer import load_runs
+    from tstar.lab.sweep.transfer import load_runs
 
     frame = pd.concat([load_runs(store) for store in stores], ignore_index=True)
     frame = frame[frame["status"].isin(("done", "diverged"))].drop_duplicates("key")
     order = ["scenario", "dataset", "model", "num_features", "norm", "method", "optimizer", "lr"]
     frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"]).reindex(
-        columns=list(COLUMNS)
+        columns=atlas().columns.drop("atlas")
     )
     frame.to_parquet(packaged, index=False, compression="zstd")
     print(f"{len(frame)} runs → {packaged.name}, {packaged.stat().st_size / 1e6:.2f} MB")
@@ -70,32 +68,16 @@ def chosen(found: list[Condition], **facts: object) -> list[Condition]:
     return [case for case in found if fits(case)]
 
 
-# The paper's own form with coefficients of ours; T is linear in them, so a box is all it needs.
-OWN = {
-    "own base": Law("own base", "α·sqrt(M) + β", ((-1.0, 2.0), (-8.0, 12.0)),
-                    lambda theta, f: clipped(theta[0] * np.sqrt(f.M) + theta[1], 1.0)),
-    "own cn": Law("own cn", "α·sqrt(M) + β + δ·ln K", ((-1.0, 2.0), (-8.0, 24.0), (-6.0, 2.0)),
-                  lambda theta, f: clipped(theta[0] * np.sqrt(f.M) + theta[1] + theta[2] * np.log(f.K), 1.0)),
-}  # fmt: skip
-BUDGET = "min(cn, limit)"
-
-
-def all_rules(found: list[Condition], core: list[Condition]) -> dict[str, Rule]:
-    """The closed forms, the paper's form fitted on the core, and the budget fitted on everything: each
-    data set judged by a fit that has not seen it."""
-    rules: dict[str, Rule] = dict(RULES)
-    for name, law in OWN.items():
-        rules[f"{name}, left out"] = left_out_rule(law, leave_one_out(law, [*map(grid, core)]))
-    rules["budget, left out"] = left_out_rule(
-        LAWS[BUDGET], leave_one_out(LAWS[BUDGET], [*map(grid, found)])
-    )
-    return rules
+def all_rules(core: list[Condition]) -> dict[str, Rule]:
+    """The closed forms, and the paper's form fitted on the core, each data set left out in its turn."""
+    own = {f"{name}, left out": left_out_rule(name, [*map(grid, core)]) for name in OWN}
+    return {**RULES, **own}
 
 
 def rules_tables(found: list[Condition]) -> dict[str, pd.DataFrame]:
     """Every rule on all conditions, on the core, on each way of training, and beside the trained rivals."""
     core = chosen(found, **CORE)
-    rules = all_rules(found, core)
+    rules = all_rules(core)
     # Coefficients fitted on the core know nothing of data sets that it lacks (the other sizes of images, joined sets).
     general = {name: rule for name, rule in rules.items() if not name.startswith("own")}
     everything = scores(found, general)
@@ -143,35 +125,6 @@ def beside_rivals(
 def way(f: Mapping[str, Any]) -> str:
     """The way of training, in words."""
     return f"{f['scenario']} {f['optimizer']} lr={f['lr']:g} steps={f['steps']:g}"
-
-
-def exponents_table(found: list[Condition]) -> pd.DataFrame:
-    """How the best T moves with M, lr and steps, by optimizer."""
-    rows = []
-    for optimizer in ("sgd", "adamw"):
-        mine = [
-            grid(c)
-            for c in found
-            if c.facts["optimizer"] == optimizer and c.facts["scenario"] == "scratch"
-        ]
-        for variable in ("num_features", "lr", "steps"):
-            try:
-                e = shared_exponent(mine, variable)
-            except ValueError:
-                continue
-            at = {b: float(np.interp(b, e.grid, e.profile)) for b in (0.0, 0.5, 1.0)}
-            rows.append(
-                {
-                    "optimizer": optimizer,
-                    "variable": variable,
-                    "exponent": e.value,
-                    "low": e.low,
-                    "high": e.high,
-                    "groups": e.groups,
-                    **{f"lost_at_{b:g}": 100 * (e.profile.max() - v) for b, v in at.items()},
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 def cliff_table(found: list[Condition]) -> pd.DataFrame:
@@ -306,8 +259,6 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(found: list[Condition], rules: pd.DataFrame) -> None:
-    from research.atlas_figures import LABELS, cliffs, curves, regrets
-
     core = chosen(found, **CORE)
     save(curves([*map(grid, core)]), RESULTS / "curves.png")
     save(cliffs([*map(grid, found)]), RESULTS / "cliffs.png")
@@ -318,11 +269,10 @@ def figures(found: list[Condition], rules: pd.DataFrame) -> None:
 
 def tables() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    runs = atlas(1)
+    runs = atlas().query("atlas == 1")
     found = cases(runs, "batch")
     made = rules_tables(found)
     made |= {
-        "exponents": exponents_table(found),
         "cliffs": cliff_table(found),
         "bn": bn_table(runs),
         "spread": spread_table(runs),
@@ -334,7 +284,7 @@ def tables() -> None:
     figures(found, made["rules"])
     shown = made["rules"][made["rules"]["part"].isin(("all", "core", "rivals"))]
     print(shown.round(3).to_string(index=False))
-    for name in ("exponents", "cliff_powers", "bn", "bn_effect", "spread"):
+    for name in ("cliff_powers", "bn", "bn_effect", "spread"):
         print(f"\n{name}\n{made[name].round(3).to_string(index=False)}")
 
 
@@ -348,7 +298,7 @@ def main() -> None:
     if args.command == "export":
         export(args.stores)
     elif args.command == "second":
-        export([ROOT / "results" / "atlas2" / "store.parquet"], PACKAGED.with_name(SECOND))
+        export([ROOT / "results" / "atlas2" / "store.parquet"], PACKAGED.with_name(FILES[2]))
     else:
         tables()
 

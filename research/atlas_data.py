@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tstar.data.splits import stratified
+from tstar.lab.data.dataset import stratified
 
 _TEST_SHARE = 0.33
 
@@ -83,8 +83,8 @@ def main() -> None:
     cancer = load_breast_cancer()
     x = (cancer.data - cancer.data.mean(0)) / cancer.data.std(0)
     write(given.folder / "breast_cancer.npz", x, cancer.target_names[cancer.target], None)
-    from tstar.data import load
-    from tstar.data.files import write_npz
+    from tstar.lab.data import load
+    from tstar.lab.data.files import write_npz
 
     write_npz(load("fashion-mnist").subset(5000, 2500), given.folder / "fashion_5k.npz")
 

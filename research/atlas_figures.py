@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from research.laws.exponents import too_hot
-from tstar.curves import Curve
-from tstar.report.style import COLORS, FAINT, INK, LINES, MARKERS, look, new_figure, panels, short
+from tstar.lab.curves import Curve
+from tstar.lab.report.style import (
+    COLORS,
+    FAINT,
+    INK,
+    LINES,
+    MARKERS,
+    look,
+    new_figure,
+    panels,
+    short,
+)
 
 GRID = (0.25, 1, 4, 16, 64, 256)
 LABELS = {
@@ -103,37 +112,22 @@ def regrets(rules: pd.DataFrame, part: str, labels: dict[str, str]) -> Any:
     return figure
 
 
-def advised_against_best(parts: dict[str, tuple[Sequence[Curve], Sequence[float]]]) -> Any:
-    """Advised T against the best of the grid; the bar is every T within a point of the best."""
-    with look():
-        figure, axes = panels(len(parts), columns=2, width=3.4, height=3.2)
-        for (title, (found, advised)), ax in zip(parts.items(), axes, strict=True):
-            for i, optimizer in enumerate(("sgd", "adamw")):
-                rows = [(c, T) for c, T in zip(found, advised, strict=True) if c.facts["optimizer"] == optimizer]  # fmt: skip
-                for case, T in rows:
-                    ax.plot(plateau(case), [T, T], color=COLORS[i], lw=0.8, alpha=0.35)
-                ax.plot([c.best for c, _ in rows], [T for _, T in rows], MARKERS[i], color=COLORS[i], ms=3.5, alpha=0.8, label=optimizer)  # fmt: skip
-            ends = (0.2, 64)
-            ax.plot(ends, ends, color=INK, lw=1, ls="--")
-            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, xlabel="best T of the grid, and all within a point of it", ylabel="advised T", title=title)  # fmt: skip
-            for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks((0.25, 1, 4, 16, 64), ("0.25", "1", "4", "16", "64"))
-                axis.set_minor_locator(_none())
-            ax.grid(color=FAINT)
-            ax.legend(loc="upper left")
-    return figure
+def too_hot(case: Curve, share: float = 0.5) -> float | None:
+    """The cliff: the T above the best one where ``share`` of the accuracy above chance is lost.
 
-
-def plateau(case: Curve, points: float = 0.01) -> tuple[float, float]:
-    """The lowest and highest T around the best with test accuracy within a point of the best's."""
-    values = case.means()
-    good = values >= case.at(case.best) - points
-    i = j = int(np.argmin(np.abs(case.temperatures - case.best)))
-    while i > 0 and good[i - 1]:
-        i -= 1
-    while j < len(good) - 1 and good[j + 1]:
-        j += 1
-    return float(case.temperatures[i]), float(case.temperatures[j])
+    Linear in ln T between grid points; ``None`` if the grid ends before.
+    """
+    case = case.matched()
+    values = case.means("test")
+    chance = 1 / float(case.facts["num_classes"])
+    peak = int(np.argmax(values))
+    level = values[peak] - share * (values[peak] - chance)
+    x = np.log(case.temperatures)
+    for i in range(peak, len(values) - 1):
+        if values[i + 1] < level:
+            part = (values[i] - level) / (values[i] - values[i + 1])
+            return float(np.exp(x[i] + part * (x[i + 1] - x[i])))
+    return None
 
 
 def _temperatures(ax: Any) -> None:
@@ -144,9 +138,3 @@ def _temperatures(ax: Any) -> None:
 
 def _classes(found: Sequence[Curve], name: str) -> int:
     return next(int(c.facts["num_classes"]) for c in found if c.facts["dataset"] == name)
-
-
-def _none() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()

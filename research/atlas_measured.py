@@ -12,10 +12,10 @@ import pandas as pd
 import tstar
 from research.conditions import draw
 from research.user_gains import FOLDER
-from tstar.data import DataSet
 from tstar.errors import TstarError
-from tstar.sweep.execute import DataKey, build_model, inputs_for, load_data
-from tstar.sweep.spec import Spec
+from tstar.lab.data import DataSet
+from tstar.lab.sweep.execute import DataKey, build_model, inputs_for, load_data
+from tstar.lab.sweep.spec import Spec
 
 FILE = FOLDER / "measured.csv"
 

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import tstar.calculator
-from tstar.errors import TstarError, require
+import torch
+import torchvision
 
-PATH = Path(tstar.calculator.__file__).with_name("models.json")
+import tstar.lab.calculator
+
+PATH = Path(tstar.lab.calculator.__file__).with_name("models.json")
 
 _TORCHVISION = """
     alexnet convnext_tiny convnext_small convnext_base convnext_large densenet121 densenet161
@@ -48,7 +50,7 @@ _SIZES = {
 
 def measure(library: str, name: str) -> int:
     """M of the library's model, which is built on the meta device: no memory, no weights."""
-    from tstar.surgery.finding import find_head
+    from tstar.output_layer import find_head
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes of the libraries about old initializations
@@ -74,9 +76,7 @@ def collect() -> list[dict[str, Any]]:
 @contextmanager
 def nowhere() -> Iterator[None]:
     """The meta device, for all but RegNet's table of widths, whose values its constructor reads."""
-    import torch
-
-    regnet = require("torchvision.models.regnet", "vision").BlockParams
+    regnet = torchvision.models.regnet.BlockParams
     original = regnet.__dict__["from_init_params"]
 
     def on_cpu(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -94,20 +94,20 @@ def nowhere() -> Iterator[None]:
 def _torchvision(name: str) -> Any:
     old = {"init_weights": False, "aux_logits": False}
     options = old if name in ("googlenet", "inception_v3") else {}
-    return require("torchvision.models", "vision").get_model(name, weights=None, **options)
+    return torchvision.models.get_model(name, weights=None, **options)
 
 
 def _timm(name: str) -> Any:
-    return require("timm", "timm").create_model(name, num_classes=10)
+    import timm
+
+    return timm.create_model(name, num_classes=10)
 
 
 def _transformers(name: str) -> Any:
     """A text classifier of the library's default configuration for that architecture."""
-    transformers = require("transformers", "transformers")
-    try:
-        config = transformers.AutoConfig.for_model(name)
-    except ValueError as error:
-        raise TstarError(f"{name!r} must be an architecture of transformers: {error}.") from error
+    import transformers
+
+    config = transformers.AutoConfig.for_model(name)
     return transformers.AutoModelForSequenceClassification.from_config(config)
 
 

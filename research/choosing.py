@@ -6,7 +6,7 @@ and the one whose csg is nearest to the target, as a ratio, is brought nearer by
 
     python -m research.choosing cifar100_32 --output subsets.json
 
-The result ships as ``src/tstar/data/cifar100_subsets.json``.
+The result ships as ``src/tstar/lab/data/cifar100_subsets.json``.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from tstar._version import __version__
-from tstar.data import DataSet, load
 from tstar.difficulty import csg
-from tstar.errors import TstarError
+from tstar.lab.data import DataSet, load
 
 TARGETS = {"easy1": 1.53, "easy2": 1.73, "hard1": 6.66, "hard2": 7.38}
 SUBSET_SIZE = 10
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A subset of classes (ascending labels), its csg, and the csg that was aimed at."""
 
     classes: tuple[int, ...]
@@ -63,10 +61,6 @@ def choose(
 
     Two targets never get the same subset. All random numbers come from ``seed``.
     """
-    if num_classes <= SUBSET_SIZE:
-        raise TstarError(
-            f"More than {SUBSET_SIZE} classes are needed to choose from, but got {num_classes}."
-        )
     random = np.random.default_rng(seed)
     drawn = {
         tuple(sorted(random.permutation(num_classes)[:SUBSET_SIZE].tolist())) for _ in range(draws)
@@ -75,14 +69,8 @@ def choose(
     result: dict[str, Chosen] = {}
     for name, target in targets.items():
         taken = {chosen.classes for chosen in result.values()}
-        best = min(
-            (
-                Chosen(classes, value, target)
-                for classes, value in measured.items()
-                if classes not in taken
-            ),
-            key=lambda chosen: chosen.distance,
-        )
+        drawn_ones = (Chosen(c, csg, target) for c, csg in measured.items() if c not in taken)
+        best = min(drawn_ones, key=lambda chosen: chosen.distance)
         for _ in range(exchanges):
             if best.distance <= tolerance:
                 break
@@ -97,29 +85,19 @@ def choose(
     return result
 
 
-def csg_of_classes(data: DataSet, seed: int = 0) -> Callable[[tuple[int, ...]], float]:
-    """``measure`` for :func:`choose`: the csg of the training images of these classes."""
+def record(data: DataSet, draws: int, exchanges: int, seed: int) -> dict[str, object]:
+    """The paper's four subsets chosen from ``data``, with all that is needed to choose them again."""
 
     def measure(classes: tuple[int, ...]) -> float:
         kept = torch.isin(data.y_train, torch.tensor(classes))
-        return float(csg(data.x_train[kept], data.y_train[kept], seed=seed))
+        return float(csg(data.x_train[kept], data.y_train[kept], seed=0))
 
-    return measure
-
-
-def choose_record(data: DataSet, *, draws: int, exchanges: int, seed: int) -> dict[str, object]:
-    """The paper's four subsets chosen from ``data``, with all that is needed to choose them again."""
-    found = choose(
-        csg_of_classes(data),
-        data.num_classes,
-        TARGETS,
-        draws=draws,
-        exchanges=exchanges,
-        seed=seed,
-    )
+    how = dict(draws=draws, exchanges=exchanges, seed=seed)
+    found = choose(measure, data.num_classes, TARGETS, **how)
     return {
-        "command": f"python -m research.choosing {data.name} --draws {draws} --exchanges {exchanges} "
-        f"--seed {seed}",
+        "command": " ".join(
+            ["python -m research.choosing", data.name, *(f"--{k} {v}" for k, v in how.items())]
+        ),
         "data": {"name": data.name, "train": len(data.x_train), "checksum": data.checksum()},
         "versions": {"tstar": __version__, "torch": torch.__version__.partition("+")[0]},
         "subsets": {
@@ -137,16 +115,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default="cifar100", help="with CIFAR-100's classes")
     parser.add_argument("--root", type=Path, help="folder of the data sets")
-    parser.add_argument("--draws", type=int, default=200, help="random subsets to measure first")
-    parser.add_argument("--exchanges", type=int, default=400, help="to try for each target")
-    parser.add_argument("--seed", type=int, default=0)
+    for name, default in (("--draws", 200), ("--exchanges", 400), ("--seed", 0)):
+        parser.add_argument(name, type=int, default=default)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    record = choose_record(
-        load(args.data, root=args.root), draws=args.draws, exchanges=args.exchanges, seed=args.seed
-    )
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    args.output.write_text(text, encoding="utf-8")
+    made = record(load(args.data, root=args.root), args.draws, args.exchanges, args.seed)
+    args.output.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tstar.formula.coefficients import training_aware
-from tstar.sweep.spec import Spec
-from tstar.training.config import Config
+from tstar.formula import training_aware
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.training.config import Config
 
 SEED = 17
 # Families of networks and the models that stand for them, by kind of data.
@@ -440,7 +440,7 @@ def predicted(at: Spec) -> float:
 
 def advised(at: Spec) -> float:
     """T of the law at a run's rate; of fine-tuning with AdamW the one that research.tuning_temperatures found."""
-    budget = training_aware().budget
-    if at.scenario == "finetune" and at.config.optimizer == "adamw" and budget is not None:
-        return budget.adam_finetune or budget.adam
+    law = training_aware().law
+    if at.scenario == "finetune" and at.config.optimizer == "adamw" and law is not None:
+        return law.adam_finetune or law.adam
     return predicted(at)

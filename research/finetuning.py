@@ -15,10 +15,10 @@ from typing import cast
 import torch
 from torch import nn
 
-from tstar.data import DataSet, load, tokenize
-from tstar.data.loading import default_root
-from tstar.models import zoo
-from tstar.sweep.execute import load_weights
+from tstar.lab.data import DataSet, load, tokenize
+from tstar.lab.data.loading import default_root
+from tstar.lab.models import zoo
+from tstar.lab.sweep.execute import load_weights
 
 PIXELS, TOKENS = 48, 24
 MOST = (2500, 1000)  # samples of a data set, training and test

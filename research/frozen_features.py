@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tstar.data import DataSet, load, tokenize
-from tstar.data.files import write_npz
+from tstar.lab.data import DataSet, load, tokenize
+from tstar.lab.data.files import write_npz
 
 IMAGES = {"caltech101_96": 96, "flowers102_96": 96, "cifar10_32": 96, "gtsrb_32": 96}
 TEXTS = ("banking77", "clinc150")

@@ -25,8 +25,9 @@ from research.advising import (
     picked,
     with_gains,
 )
-from research.user_gains import MOST, load, noise, table
-from tstar.report.style import BLUE, FAINT, INK, look
+from research.running import exported
+from research.user_gains import MOST, STORE, noise, table
+from tstar.lab.report.style import BLUE, FAINT, INK, look
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "gain.png"
 EDGE = 15.0  # points; what is further out is drawn there as a triangle
@@ -35,7 +36,7 @@ EDGE = 15.0  # points; what is further out is drawn there as a triangle
 def main() -> None:
     import matplotlib.pyplot as plt
 
-    rows = with_gains(table(load()))
+    rows = with_gains(table(exported(STORE)))
     rows = rows[rows["norms"] != "pretrained"].reset_index(drop=True)
     tuned = at_tuned(rows)
     advised, told = left_out(rows, CANDIDATES[SHIPS], "network"), left_out(tuned, TUNED[SHIPS], "network")  # fmt: skip

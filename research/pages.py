@@ -7,30 +7,27 @@ A table stands between ``<!-- table NAME -->`` and ``<!-- end of table -->``; a 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
-from research import long_runs, pages_atlas2, pages_speeds
+from research import long_runs, pages_atlas2, pilots
 from research.markdown import OPTIMIZERS
 from research.markdown import table as table_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
-    *("README.md", "results/README.md", "results/budget/README.md", "docs/training.md"),
-    *("results/report/README.md", "results/fit/coverage.md", "results/speeds/README.md"),
-    *("results/atlas2/README.md", "results/fresh/README.md", "results/rising/README.md"),
-    "results/long/README.md",
+    *("README.md", "results/README.md", "docs/training.md", "docs/practitioners.md"),
+    *("results/fit/coverage.md", "results/atlas2/README.md", "results/fresh/README.md"),
+    *("results/long/README.md", "results/pilots/README.md"),
 )
 _SLOT = re.compile(
     r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n*<!-- end of table -->)", re.DOTALL
 )
 
 RULES = {
-    "budget, left out": "[it knows the training](budget/README.md), data set left out",
     "own base, left out": "own fit of α·sqrt(M) + β, data set left out",
     "own cn, left out": "own fit with ln K, data set left out",
     "ours-base": "the paper's base",
@@ -47,63 +44,17 @@ RULES = {
     "relaxed-softmax, trained": "relaxed softmax, trained",
     "heated-up, trained": "heated-up, trained",
 }
-LAWS = {
-    "all powers": "every power free, by optimizer",
-    "limit": "the limit alone",
-    "min(cn, limit)": "**min(cn, limit): shipped with 0.1**",
-    "one power": "one power free, by optimizer",
-    "max(floor, min(cn, limit))": "max(floor, min(cn, limit))",
-    "max(1, min(cn, limit))": "max(1, min(cn, limit)): never below T = 1",
-    "default": "BN, T = 1",
-    "cn·sqrt(lr/0.1)": "cn·sqrt(lr/0.1)",
-    "ours-cn": "the paper's cn",
-    "ours-csgcn": "the paper's csg + cn",
-}
 
 
 def rules(part: str) -> str:
     """Every rule on a part of the atlas, the best first."""
     table = pd.read_csv(ROOT / "results/atlas/rules.csv")
     table = table[(table["part"] == part) & (table["rule"] != "oracle")].sort_values("regret")
-    if part != "all":  # the same as cn there
-        table = table[table["rule"] != "budget, left out"]
     lines = []
     for _, row in table.iterrows():
         captured = "" if row["rule"] == "default" else _captured(row)
         lines.append([RULES[row["rule"]], _interval(row, "regret"), captured, _against(row), f"{row['worst']:.1f}"])  # fmt: skip
     return table_of(["rule", "regret", "captured", "wins / ties / losses", "worst loss"], lines)
-
-
-def laws() -> str:
-    """The candidates that know the training, the best first."""
-    table = pd.read_csv(ROOT / "results/budget/laws.csv").sort_values("regret")
-    lines = []
-    for _, row in table[table["rule"].isin(LAWS)].iterrows():
-        numbers = "0" if pd.isna(row["coefficients"]) else f"{row['coefficients']:.0f}"
-        regret = f"{row['regret']:.2f} ± {row['standard_error']:.2f}"
-        rest = [f"{100 * row['captured']:.0f} %", _against(row), f"{row['worst']:.1f}", f"{row['sure_losses']}"]  # fmt: skip
-        lines.append([LAWS[row["rule"]], numbers, regret, *([""] * 4 if row["rule"] == "default" else rest)])  # fmt: skip
-    return table_of(["law", "fitted numbers", "regret ± s.e.", "captured", "wins / ties / losses to T = 1", "worst", "sure losses"], lines)  # fmt: skip
-
-
-def worth() -> str:
-    """The short form of the same for readers of the documentation."""
-    table = pd.read_csv(ROOT / "results/budget/laws.csv").set_index("rule")
-    names = {
-        "min(cn, limit)": "this law",
-        "default": "BN, T = 1",
-        "cn·sqrt(lr/0.1)": "the paper's cn, times sqrt(lr/0.1)",
-        "ours-csgcn": "the paper's csg + cn",
-        "ours-cn": "the paper's cn",
-    }
-    rows = table.loc[list(names)].sort_values("regret")
-    lines = [
-        [names[str(n)], _interval(row, "regret"), "" if n == "default" else f"{row['worst']:.1f}"]
-        for n, row in rows.iterrows()
-    ]
-    return table_of(
-        ["rule", "points below the best T of the grid", "worst loss against T = 1"], lines
-    )
 
 
 def powers() -> str:
@@ -150,21 +101,10 @@ def gain() -> str:
         rows = part.set_index("rule")
         cells = [
             f"{rows.loc[rule, 'mean']:+.1f} ({rows.loc[rule, 'lowest']:+.1f} to {rows.loc[rule, 'highest']:+.1f})"
-            for rule in ("BN, T = 1", "BN, T of the law", "BN, T of the paper's cn")
+            for rule in ("BN, T = 1", "BN, T of the paper's cn")
         ]
         lines.append([f"{kind}: {rows['conditions'].iloc[0]} conditions", *cells])
-    return table_of(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T of the law of 0.1", "BN, T of the paper's cn"], lines)  # fmt: skip
-
-
-def report_speed() -> str:
-    """A report of 80 runs, before and now."""
-    numbers = json.loads((ROOT / "results/report/speed.json").read_text(encoding="utf-8"))
-    lines = []
-    for name, words in (("before", f"commit {numbers['before_commit']}"), ("now", "now")):
-        clock = ", ".join(f"{seconds:.0f}" for seconds in numbers[name]["seconds"])
-        lines.append([words, f"{numbers[name]['processor_seconds']:.1f}", clock])
-    lines.append(["times faster", f"{numbers['times_faster']:.1f}", ""])
-    return table_of(["80 runs", "processor seconds (least of 3)", "seconds on the clock"], lines)
+    return table_of(["points over the plain model: mean (lowest to highest)", "BN, T = 1", "BN, T of the paper's cn"], lines)  # fmt: skip
 
 
 def coverage() -> str:
@@ -188,15 +128,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "core": lambda: rules("core"),
     "all": lambda: rules("all"),
     "rivals": lambda: rules("rivals"),
-    "laws": laws,
-    "worth": worth,
     "powers": powers,
     "bn": bn,
-    "report-speed": report_speed,
     "coverage": coverage,
     "gain": gain,
     **pages_atlas2.TABLES,
-    **pages_speeds.TABLES,
+    "pilots": pilots.called,
     "long": long_runs.long_table,
     "finetuned": long_runs.finetuned_table,
 }

@@ -1,10 +1,8 @@
-"""The tables of the second atlas, of the fresh conditions and of rising temperatures, for :mod:`research.pages`."""
+"""The tables of the second atlas and of the fresh conditions, for :mod:`research.pages`."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from statistics import NormalDist
 
 import pandas as pd
 
@@ -68,14 +66,15 @@ def _judged(user: str = "usual") -> pd.Series:
 
 
 def headline() -> str:
-    """The claim, in two sentences: what it is worth, over what."""
-    ours = _shipped()
+    """The claim in one sentence: what it is worth, over what, in which trainings."""
+    ours, rows = _shipped(), pd.read_csv(RESULTS / "atlas2/conditions.csv")
     usual, told = ours.loc[("all", "plain")], ours.loc[("all", TOLD)]
+    middle = rows.loc[rows["norms"] != "pretrained", ["steps", "samples", "parameters"]].median()
     return (
-        f"*{usual['conditions']:.0f} trainings drawn at random, most of them short, one dot each. Over the user's own model the advice gained "
-        f"**{usual['gain']:.1f} points** of test accuracy (95 % interval {usual['low']:.1f} to {usual['high']:.1f}) at the usual learning rate, and "
-        f"**{told['gain']:.1f}** ({told['low']:.1f} to {told['high']:.1f}) where rate and weight decay had been tuned. "
-        "[How it was measured](results/atlas2/README.md).*"
+        f"In {usual['conditions']:.0f} **short trainings of small networks**, drawn at random (medians: {middle['steps']:.0f} steps,\n"
+        f"{middle['samples']:.0f} samples, {round(middle['parameters'], -3):,.0f} parameters), the advice gained **{usual['gain']:.1f} points** of test accuracy over the\n"
+        f"plain model at its usual rate (95 % interval {usual['low']:.1f} to {usual['high']:.1f}, median {usual['median']:.1f}), and **{told['gain']:.1f}** ({told['low']:.1f} to {told['high']:.1f},\n"
+        f"median {told['median']:.1f}) over a model whose rate and weight decay six runs had tuned."
     )
 
 
@@ -83,40 +82,49 @@ def worth() -> str:
     """Beside a search, beyond noise, and on what was drawn later."""
     row, ours = _judged(), _shipped()
     later = "drawn after the recipe was fixed"
+    low, high = (100 * share for share in sorted(_by_seed_alone()))
     return (
-        f"The advice costs no run, and gave {100 * row['of_search']:.0f} % of what a search over rate, decay and T found (15 runs). Beyond noise it helped "
-        f"{100 * row['helped']:.0f} % of the trainings and harmed {100 * row['harmed']:.0f} %; noise alone would show 2.5 % each. The recipe was chosen while looking at the first "
-        f"{ours.loc[('drawn before', 'plain'), 'conditions']:.0f} of them; the {ours.loc[(later, 'plain'), 'conditions']:.0f} that were drawn after it was fixed gained "
-        f"{_gain(ours.loc[(later, 'plain')])}, and {_gain(ours.loc[(later, TOLD)])} where they were tuned."
+        f"The advice costs no run, and gave {100 * row['of_search']:.0f} % of what a search of 15 runs over rate, decay and T found on its\n"
+        f"selection seed. It helped {100 * row['helped']:.0f} % of the trainings beyond noise and harmed {100 * row['harmed']:.0f} %; two seeds of one recipe\n"
+        f"differ by as much in {low:.0f} to {high:.0f} % a side. The recipe was chosen while looking at the first {ours.loc[('drawn before', 'plain'), 'conditions']:.0f} trainings;\n"
+        f"the {ours.loc[(later, 'plain'), 'conditions']:.0f} that were drawn later gained {_gain(ours.loc[(later, 'plain')])}, and {_gain(ours.loc[(later, TOLD)])} if tuned."
     )
 
 
+def _by_seed_alone() -> tuple[float, float]:
+    """How often two runs that differ by their seed alone differ beyond the threshold, on either side."""
+    rows = pd.read_csv(RESULTS / "atlas2/conditions.csv")
+    rows = rows[rows["norms"] != "pretrained"]
+    beyond = 2 * float(
+        pd.read_csv(RESULTS / "atlas2/facts.csv", header=None, index_col=0)[1]["noise"]
+    )
+    same = pd.concat([rows[n] - rows[f"{n}_1"] for n in ("plain", "bn", "faster_bn")]).dropna()
+    return float((same < -beyond).mean()), float((same > beyond).mean())
+
+
 def expect() -> str:
-    """What the advice gives over the user's own model, at its usual rate and where it was tuned."""
+    """What the advice gives over the user's own model, at its usual rate and if it was tuned."""
     ours = _shipped()
     parts = {"all": "all", **_kinds()}
-    parts |= {words: words for words in ("plain fits its training set", "up to 300 steps", "from 1,000 steps", "5,000 steps and more")}  # fmt: skip
+    inside = "batch norms inside, SGD"
+    parts = {w: p for w, p in parts.items() if w != inside}
+    parts |= {f"{inside}, {head} head": f"batch-norms, sgd, {head}" for head in ("native", "widened")}  # fmt: skip
+    parts |= {words: words for words in ("plain fits its training set", "up to 300 steps")}
     lines = []
     for words, part in parts.items():
         if (part, "plain") in ours.index:
-            row, told = ours.loc[(part, "plain")], ours.loc[(part, TOLD)]
-            left = [f"{100 * each['left']:.0f} %" for each in (row, told)]
-            lines.append([f"{words} ({row['conditions']:.0f} trainings)", _gain(row), left[0], _gain(told), left[1]])  # fmt: skip
-    head = ["gain in points of test accuracy (95 %)", "over your model at its usual rate", "left alone",
-            "over your model, tuned (`tuned=True`)", "left alone"]  # fmt: skip
+            both = [ours.loc[(part, over)] for over in ("plain", TOLD)]
+            cells = [cell for row in both for cell in (_gain(row), f"{row['median']:+.1f}", f"{100 * row['left']:.0f} %")]  # fmt: skip
+            lines.append([f"{words}: {both[0]['conditions']:.0f}", *cells])
+    head = ["trainings", "mean gain (95 %)", "median", "left alone", "if tuned", "median", "left alone"]  # fmt: skip
     return table(head, lines)
 
 
 def asked() -> str:
     """What was asked of the advice, the architecture left out, and what came."""
     usual, told = _judged(), _judged("tuned")
-    known = pd.read_csv(RESULTS / "atlas2/facts.csv", header=None, index_col=0)[1]
-    count, spread = (
-        int(_shipped().loc[("all", "plain"), "conditions"]),
-        known["noise"] / math.sqrt(2),
-    )
-    chance = count * NormalDist(0, spread).cdf(-1 - 2 * spread)  # two seeds each
-    lost = f"{usual['lost']:.0f} and {told['lost']:.0f} of {count}; noise alone would show {chance:.1f}"
+    count = _shipped().loc[("all", "plain"), "conditions"]
+    lost = f"{usual['lost']:.0f} and {told['lost']:.0f} of {count:.0f}"
     lines = [
         ["mean gain over the default plain model above zero", _gain(usual)],
         ["not below the tuned model where the user has tuned", _gain(told)],
@@ -132,30 +140,6 @@ def tuned_user() -> str:
     return _candidates("tuned", "points over the tuned model, architecture left out", over=False)
 
 
-def _level() -> float:
-    """How far from plain the core of the controlled study may be, each side at its own best rate and decay."""
-    made = pd.read_csv(RESULTS / "speeds/summary.csv").set_index(["part", "point", "recipe"])
-    return float(made.loc[("core", "each at its own best", "BN, T"), ["low", "high"]].abs().max())
-
-
-def when_not() -> str:
-    """Where to leave the model alone, or to expect little, with the numbers."""
-    ours = _shipped()
-
-    def gain(part: str, over: str = "plain") -> str:
-        return _gain(ours.loc[(part, over)])
-
-    return (
-        f"- **Long trainings**: from 1,000 steps on the advice gained {gain('from 1,000 steps')} over the plain model, and {gain('from 1,000 steps', TOLD)} over a tuned one; "
-        "`recommend` leaves the model alone where similar trainings did not gain. Long trainings of large networks were hardly measured (no GPU): it says so, and mostly leaves them "
-        "alone. The paper's networks at M = 512 [gained 1 to 3 points](results/long/README.md) from the paper's T* (one seed); it is there by name (`variant=\"cn\"`).\n"
-        f"- **A model that fits its training set completely** in the time it has: {gain('plain fits its training set')}, and {gain('plain fits its training set', TOLD)} where it is tuned; in a "
-        "[controlled study](results/speeds/README.md) of such runs nothing.\n"
-        f"- **AdamW and Adam at a rate that you have tuned**: {gain('optimizer: adamw', TOLD)}, most of it with layer norms inside, {gain('layer-norms, adamw', TOLD)}.\n"
-        f"- **Batch norms inside the network, a narrow last layer, SGD, all tuned**: {gain('batch-norms, sgd', TOLD)} over all widths; level within {_level():.1f} points in the controlled study at M = 64."
-    )
-
-
 def meaning() -> str:
     """What the table says, in words, with the numbers that it rests on."""
     made = pd.read_csv(RESULTS / "atlas2/gains.csv").set_index(["part", "recipe", "over"])
@@ -166,11 +150,12 @@ def meaning() -> str:
     sgd, adam, best = "optimizer: sgd", "optimizer: adamw", "BN, T, rate × 3"
     ours = _shipped()
     return (
-        f"**With SGD a temperature is more than a better rate**: where six runs have tuned rate and decay for the plain model, and both are kept, the advice gained {_gain(ours.loc[(sgd, TOLD)])} "
-        f"over it; and at three times the usual rate the plain model changed by {gain(sgd, 'plain, rate × 3.2')}, while the tempered one gained {gain(sgd, best)}. "
-        f"**With AdamW it is mostly the rate that helps**: the plain model gains {gain(adam, 'plain, rate × 3.2')} from it, the recipe {gain(adam, best)}; at the tuned rate the advice gained {_gain(ours.loc[(adam, TOLD)])}. "
-        f"Much of the gain is speed: the recipe, never left out, gained in trainings of up to 300 steps {gain('up to 300 steps', best)}, from 1,000 on {gain('from 1,000 steps', best)}; where the plain model fits its training "
-        f"set {gain('plain fits its training set', best)}."
+        f"**With SGD, T adds to a better rate**: over a plain model whose rate and decay six runs had tuned, and at that\n"
+        f"rate and decay, the advice gained {_gain(ours.loc[(sgd, TOLD)])}. At three times the usual rate the plain model changed by\n"
+        f"{gain(sgd, 'plain, rate × 3.2')}, and the one with BN and T by {gain(sgd, best)}. **With AdamW the rate does it**: at three times the\n"
+        f"rate the plain model gained {gain(adam, 'plain, rate × 3.2')}, and the one with BN and T {gain(adam, best)}; at the tuned rate the advice\n"
+        f"gained {_gain(ours.loc[(adam, TOLD)])}. Much of the gain is speed: BN and T at three times the rate gained {gain('up to 300 steps', best)} in up\n"
+        f"to 300 steps, and {gain('plain fits its training set', best)} where the plain model fits its training set."
     )
 
 
@@ -179,7 +164,7 @@ def facts() -> str:
     known = pd.read_csv(RESULTS / "atlas2/facts.csv", header=None, index_col=0)[1]
     rows = pd.read_csv(RESULTS / "atlas2/conditions.csv")
     return table(
-        ["runs", "complete conditions", "plain fits its training set", "S.D. of a difference by seed alone"],
+        ["runs", "complete conditions", "plain fits its training set", "spread of a difference by seed alone, from quartiles"],
         [[f"{known['runs']:,.0f}", f"{len(rows):,} ({(rows['family'] == 'probe').sum()} probes, {(rows['steps'] >= 5_000).sum()} long, {(rows['norms'] == 'pretrained').sum()} fine-tuned)",
           f"{100 * known['fits']:.0f} %", f"{known['noise']:.1f} points"]],
     )  # fmt: skip
@@ -297,20 +282,10 @@ def fresh() -> str:
 def fresh_sentence() -> str:
     row = pd.read_csv(RESULTS / "fresh/summary.csv").set_index("part").loc["all"]
     return (
-        f"**Predicted first, then run**: on {row['conditions']:.0f} fresh conditions, a quarter with families of networks that no fit had seen and a quarter with data sets that "
-        f"the second atlas had not trained on, the advice gained {row['gain']:.1f} points ({row['low']:.1f} to {row['high']:.1f}; median {row['median']:.1f}) over the plain model, and {row['over_tuned']:.1f} over plain at the "
-        "best of three rates ([what came](results/fresh/README.md))."
+        f"**Predicted first, then run**: in {row['conditions']:.0f} fresh trainings, half of them with networks or data that no fit had seen,\n"
+        f"the advice of that day gained {row['gain']:.1f} points ({row['low']:.1f} to {row['high']:.1f}; median {row['median']:.1f}) over the plain model, and {row['over_tuned']:.1f} over\n"
+        "plain at the best of three rates ([what came](../results/fresh/README.md))."
     )
-
-
-def rising() -> str:
-    made = pd.read_csv(RESULTS / "rising/summary.csv")
-    lines = [
-        [row["variant"], row["group"], f"{row['conditions']}", f"{row['gain']:+.2f} ± {row['error']:.2f}",
-         f"{row['worst']:+.1f}", f"{row['best']:+.1f}"]
-        for _, row in made.iterrows()
-    ]  # fmt: skip
-    return table(["", "networks", "conditions", "points over the constant T ± s.e.", "worst", "best"], lines)  # fmt: skip
 
 
 TABLES = {
@@ -320,7 +295,6 @@ TABLES = {
     "user-gain": user_gain,
     "expect": expect,
     "worth": worth,
-    "when-not": when_not,
     "tuned-user": tuned_user,
     "asked": asked,
     "tuning-temperatures": tuning_temperatures,
@@ -333,5 +307,4 @@ TABLES = {
     "second-rivals": rivals,
     "fresh": fresh,
     "fresh-sentence": fresh_sentence,
-    "rising": rising,
 }

@@ -20,10 +20,10 @@ command goes on where it was killed.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,42 +43,14 @@ from research.conditions import (
     nice,
     predicted,
 )
-from tstar.sweep.columns import FINAL
-from tstar.sweep.execute import DataKey, Job, Outcome, checksum, execute, load_data
-from tstar.sweep.provenance import commit
-from tstar.sweep.spec import Spec
-from tstar.sweep.store import Store
+from research.running import Results, complete, identity
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.store import Store
 
 STEP = math.sqrt(10)
 RIVALS = ("insert-ln", "learned-temperature", "label-smoothing")
 RIVALS_EVERY = 3
 FASTER = (3.0, 10.0)  # times the user's rate, with BN and the T for that rate
-Results = dict[str, dict[str, Any]]
-
-
-def identity(spec: Spec | dict[str, Any]) -> str:
-    """A run's description without the data's checksum, which is only known once the data are read."""
-    content = dict(spec.to_dict() if isinstance(spec, Spec) else spec)
-    content.pop("data_checksum", None)
-    if content["optimizer"] != "sgd":
-        content.pop("momentum")
-    if content["steps"] is not None:
-        content.pop("epochs")
-    return json.dumps(content, sort_keys=True)
-
-
-def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
-    """Every finished run by its identity; fields that came later are filled in."""
-    blank = Spec("x", "x", temperature=1.0, norm="none").to_dict()
-    return {
-        identity({**blank, **json.loads(row["spec"])}): dict(row)
-        for row in rows
-        if row["status"] in FINAL
-    }
-
-
-def results(store: Store) -> Results:
-    return by_identity(store.rows())
 
 
 def accuracy(found: Results, spec: Spec, name: str = "test_accuracy") -> float | None:
@@ -175,36 +147,12 @@ def runs_of(condition: Condition, found: Results) -> list[Spec]:
     return [*plain_runs(condition, found), *tail]
 
 
+def named_runs(condition: Condition, found: Results) -> dict[str, Spec]:
+    return {f"run {n}": spec for n, spec in enumerate(runs_of(condition, found), 1)}
+
+
 def missing(condition: Condition, found: Results) -> list[Spec]:
     return [spec for spec in runs_of(condition, found) if identity(spec) not in found]
-
-
-def work(store: Store, conditions: Iterable[Condition], data_root: str) -> Iterator[Outcome]:
-    """Run what is missing, condition by condition."""
-    found = results(store)
-    for condition in conditions:
-        tried = set[str]()
-        while left := [s for s in missing(condition, found) if identity(s) not in tried]:
-            tried.add(identity(left[0]))
-            for outcome in runs_all(store, left[:1], data_root, "atlas2"):
-                row = store.get(outcome.key)
-                if row is not None and row["status"] in FINAL:
-                    found[identity(left[0])] = row
-                yield outcome
-
-
-def runs_all(
-    store: Store, specs: Iterable[Spec], data_root: str | None, study: str
-) -> Iterator[Outcome]:
-    """Run these in this process. Several processes may do so on one store: each run is claimed first."""
-    for spec in specs:
-        data = load_data(DataKey.of(spec), data_root)
-        spec = replace(spec, data_checksum=checksum(data))
-        if not store.claim(spec, study=(study, "")):
-            continue  # done, or another process is at it
-        outcome = execute(Job(spec, data_root), data)
-        if store.finish(outcome.key, outcome.status, outcome.values | {"commit": commit()}):
-            yield outcome
 
 
 def main() -> None:
@@ -221,12 +169,9 @@ def main() -> None:
     chosen = range(given.first + part - 1, given.first + given.conditions, parts)
     mine = (draw(index, given.seed) for index in chosen)
     with Store(given.store, create=True) as store:
-        try:
-            for count, outcome in enumerate(work(store, mine, given.data_root), 1):
-                seconds = outcome.values.get("seconds") or 0.0
-                print(count, outcome.key, outcome.status, f"{seconds:.1f} s", flush=True)
-        finally:
-            store.release()
+        for condition in mine:
+            for line in complete(store, partial(named_runs, condition), given.data_root, "atlas2"):
+                print(condition.index, line, flush=True)
 
 
 if __name__ == "__main__":

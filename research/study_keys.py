@@ -6,15 +6,20 @@ import inspect
 import re
 from dataclasses import MISSING, fields
 
-from tstar.sweep.spec import CONFIG_FIELDS, OWN, Spec
-from tstar.sweep.study import SPEC_FIELDS
-from tstar.training.config import Config
+from tstar.lab.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Spec
+from tstar.lab.training.config import Config
+
+HIDDEN = ("options", "role", "source", "data_checksum")
+SPEC_FIELDS = tuple(name for name in KINDS if name not in (*HIDDEN, *CONFIG_FIELDS))
 
 _HEAD = """# The keys of a study
 
 A study is a TOML file: `name`, `about` and `csg` (whether csg is measured, true by default) at its top, one `[training]` table
 with one value per key, one or several `[[grid]]` tables in which each key has a value or a list (all combinations are run),
-and `[options.METHOD]` tables. `seeds = 3` in a grid stands for `seed = [0, 1, 2]`.
+and `[options.METHOD]` tables. `seeds = 3` in a grid stands for `seed = [0, 1, 2]`. A grid with `temperature` and no `norm` trains
+the plain network; `norm = "batch"` puts a BatchNorm before the output layer.
+
+Keys can be changed from the command line: `tstar sweep study.toml lr=0.03 seed=0,1`.
 
 Keys marked ◆ may name a part of your own, `"./file.py:name"` (relative to the study) or `"package.module:name"`; see
 [bring your own](researchers.md#bring-your-own). This page is generated from the code: `python -m research.study_keys > docs/study.md`.

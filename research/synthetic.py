@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from tstar.errors import require
-from tstar.formula.coefficients import Coefficients, get
-from tstar.formula.equation import temperature
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tstar.formula import Coefficients, get, temperature
 
 # csg and K of the six data sets that the paper fitted its correction on.
 PAPER_TASKS = ((1.53, 10), (1.73, 10), (6.66, 10), (7.38, 10), (25.50, 100), (88.72, 200))
@@ -40,7 +35,6 @@ def planted_runs(
     accuracy = 0.9 − 0.04·(ln T − ln T*)², floored at chance, plus Gaussian noise of standard
     deviation ``noise``; validation and test accuracy draw their own.
     """
-    pd = require("pandas", "fit")
     chosen = get(coefficients) if isinstance(coefficients, str) else coefficients
     rng = np.random.default_rng(seed)
     rows = []

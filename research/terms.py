@@ -16,7 +16,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from research.user_gains import FOLDER, MOST, load, table
+from research.running import exported
+from research.user_gains import FOLDER, MOST, STORE, table
 
 LAW = {"lr": 0.5, "M": 0.5, "K": -0.25, "batch": -0.25, "steps": 0.25, "(1 − μ)": -0.25}
 TRIED = np.arange(-1.0, 1.01, 0.125)
@@ -80,7 +81,7 @@ def _error(differences: np.ndarray) -> float:
 
 
 def main() -> None:
-    rows = table(load()).merge(pd.read_csv(FOLDER / "measured.csv"), on="condition")
+    rows = table(exported(STORE)).merge(pd.read_csv(FOLDER / "measured.csv"), on="condition")
     rows = rows[(rows["optimizer"] == "sgd") & rows["csg"].notna()].reset_index(drop=True)
     made = terms(rows)
     made.to_csv(FOLDER / "terms.csv", index=False, float_format="%.4g")

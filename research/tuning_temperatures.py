@@ -19,9 +19,10 @@ import pandas as pd
 import torch
 
 from research.conditions import TUNED, TUNING, Condition, data_of, draw
-from research.second_atlas import FASTER, Results, accuracy, results, runs_all
-from tstar.sweep.spec import Spec
-from tstar.sweep.store import Store
+from research.running import Results, by_identity, run_all
+from research.second_atlas import FASTER, accuracy
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.store import Store
 
 OUTPUT = Path(__file__).resolve().parents[1] / "results" / "atlas2" / "tuning_temperatures.csv"
 TEMPERATURES = (0.25, 0.5, 1.0, 2.0)
@@ -80,12 +81,9 @@ def main() -> None:
     torch.set_num_threads(1)
     specs = [at(c, T, seed) for seed in SEEDS for c in conditions() for T in TEMPERATURES]
     with Store(given.store, create=True) as store:
-        try:
-            for outcome in runs_all(store, specs, given.data_root, "atlas2"):
-                print(outcome.key, outcome.status, flush=True)
-        finally:
-            store.release()
-        made = table(results(store))
+        for outcome in run_all(store, specs, given.data_root, "atlas2"):
+            print(outcome.key, outcome.status, flush=True)
+        made = table(by_identity(store.rows()))
     made.round({"val_accuracy": 2, "test_accuracy": 2}).to_csv(OUTPUT, index=False)
     print(made.round(1).to_string(index=False))
     print(made.groupby("T")[["val_accuracy", "test_accuracy"]].mean().round(2), chosen(made))

@@ -35,21 +35,19 @@ from research.conditions import (
     features_of,
     predicted,
 )
+from research.running import Results, exported, identity
 from research.second_atlas import (
     FASTER,
     RIVALS,
     STEP,
-    Results,
     accuracy,
     best,
-    by_identity,
-    identity,
     plain_runs,
     runs_of,
     tuned,
 )
-from tstar.formula.similar import MOST
-from tstar.sweep.spec import Spec
+from tstar.evidence import MOST
+from tstar.lab.sweep.spec import Spec
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "atlas2"
 STORE = FOLDER / "store.parquet"
@@ -215,14 +213,6 @@ def _parameters() -> dict[int, float]:
     return pd.read_csv(file).set_index("condition")["parameters"].to_dict() if file.exists() else {}
 
 
-def load(path: Path = STORE) -> Results:
-    """Every finished run of an export, by its identity."""
-    rows = pd.read_parquet(path).to_dict("records")
-    return by_identity(
-        {k: None if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows
-    )
-
-
 def measured(found: Results, conditions: int = 250, seed: int = SEED) -> list[Measured]:
     """The conditions that are complete, each once: where few things vary, two draws can be the same."""
     drawn = [draw(first + i, seed) for first in STRATA for i in range(conditions)]
@@ -358,7 +348,7 @@ def rivals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    found = load()
+    found = exported(STORE)
     rows = table(found)
     FOLDER.mkdir(exist_ok=True)
     rows.drop(columns=["curve", "keys"]).to_csv(

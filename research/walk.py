@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 
 from research.atlas import grid
-from tstar.curves import Curve
-from tstar.curves.resampling import clusters
-from tstar.evidence import atlas, cases
-from tstar.formula.coefficients import training_aware
-from tstar.formula.law import limit
-from tstar.formula.training import Training, family
+from research.regret import cases
+from tstar.formula import training_aware
+from tstar.lab.curves import Curve
+from tstar.lab.curves.resampling import clusters
+from tstar.lab.evidence import atlas
+from tstar.training import Training, family
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "atlas" / "walk.csv"
 CANDIDATES = np.exp(np.linspace(math.log(0.05), math.log(5.0), 461))  # a hundredth apart
@@ -32,10 +32,11 @@ DRAWS = 2000
 
 def without_c(case: Curve) -> float:
     """sqrt(lr·M)·(steps/(K·B·(1 − μ)))^¼ of a condition."""
-    f, budget = case.facts, training_aware().budget
-    assert budget is not None
+    f, law = case.facts, training_aware().law
+    assert law is not None
     told = Training("sgd", f["lr"], int(f["steps"]), f["momentum"], batch_size=int(f["batch_size"]))
-    return limit(replace(budget, sgd=1.0), f["num_features"], f["num_classes"], told)[0]
+    free = replace(law, sgd=1.0, minimum=1e-9, maximum=1e9)
+    return free.temperature(f["num_features"], f["num_classes"], told)
 
 
 def accuracies(found: Sequence[Curve]) -> np.ndarray:
@@ -67,7 +68,7 @@ def fitted(found: Sequence[Curve], seed: int = 0) -> dict[str, float]:
 
 
 def main() -> None:
-    found = [grid(case) for case in cases(atlas(1), "batch")]
+    found = [grid(case) for case in cases(atlas().query("atlas == 1"), "batch")]
     sgd = [case for case in found if family(str(case.facts["optimizer"])) == "sgd"]
     scratch = [case for case in sgd if case.facts.get("scenario", "scratch") == "scratch"]
     rows = {"SGD": fitted(sgd), "SGD, from scratch": fitted(scratch)}

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tstar.paper
+import tstar.lab.paper
 from research.paper.longform import records
 from research.paper.statistics import Paired, Ranking, paired, ranking
-from tstar.comparing.statistics import holm
 from tstar.errors import unknown
-from tstar.formula.coefficients import VARIANTS
-from tstar.paper.catalogue import METHODS
-from tstar.paper.loading import table
+from tstar.formula import VARIANTS
+from tstar.lab.paper.catalogue import METHODS
+from tstar.lab.paper.loading import table
+from tstar.lab.statistics import holm
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCENARIOS = ("scratch", "finetune")
-PACKAGED = Path(tstar.paper.__file__).parent
+PACKAGED = Path(tstar.lab.paper.__file__).parent
 DEFAULT_VARIANT = PACKAGED / "default_variant.json"
 _WITHOUT_CSG = ("base", "cn")
 
@@ -149,10 +149,8 @@ def write(folder: Path, packaged: Path = PACKAGED) -> list[Path]:
     written = [packaged / DEFAULT_VARIANT.name]
     written[0].write_text(text, encoding="utf-8")
     for name, page in pages().items():
-        # Two of them are what ``tstar paper`` prints.
-        for place in (folder, *([packaged] if name in ("analysis.md", "discrepancies.md") else [])):
-            written.append(place / name)
-            written[-1].write_text(page, encoding="utf-8")
+        written.append(folder / name)
+        written[-1].write_text(page, encoding="utf-8")
     return written
 
 

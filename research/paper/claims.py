@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from research.paper.longform import records
 from research.paper.statistics import paired_variance_p
-from tstar.formula.coefficients import VARIANTS
-from tstar.formula.equation import temperature
-from tstar.paper.catalogue import SPECS
-from tstar.paper.loading import table
+from tstar.formula import VARIANTS, temperature
+from tstar.lab.paper.catalogue import SPECS
+from tstar.lab.paper.loading import table
 
 if TYPE_CHECKING:
     import pandas as pd

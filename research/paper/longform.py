@@ -7,10 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tstar.errors import require
-from tstar.formula.coefficients import VARIANTS
-from tstar.formula.equation import temperature
-from tstar.paper.catalogue import spec
-from tstar.paper.loading import marks, table
+from tstar.formula import VARIANTS, temperature
+from tstar.lab.paper.catalogue import spec
+from tstar.lab.paper.loading import marks, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +37,7 @@ def records() -> pd.DataFrame:
     of T* that the paper does not print (CIFAR-10's csg; which RegNet 8GF): there the temperature
     is ours.
     """
-    pd = require("pandas", "fit")
+    pd = require("pandas", "lab")
     return pd.DataFrame([row for name in MEASURED for row in _rows(name)])
 
 

@@ -12,9 +12,9 @@ from research.paper.longform import records
 from research.paper.recomputed import checks
 from research.paper.statistics import Ranking
 from tstar._version import __version__
-from tstar.formula.coefficients import VARIANTS
-from tstar.paper.catalogue import METHODS
-from tstar.paper.loading import table
+from tstar.formula import VARIANTS
+from tstar.lab.paper.catalogue import METHODS
+from tstar.lab.paper.loading import table
 
 COMMAND = "python -m research.paper.analysis"
 _TITLES = {"scratch": "Training from scratch", "finetune": "Fine-tuning"}

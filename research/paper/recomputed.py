@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tstar.paper.catalogue import SPECS, Spec, expected_marks
-from tstar.paper.loading import marks, table
+from tstar.lab.paper.catalogue import SPECS, Spec, expected_marks
+from tstar.lab.paper.loading import marks, table
 
 if TYPE_CHECKING:
     import pandas as pd

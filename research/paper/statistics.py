@@ -96,7 +96,7 @@ def signed_rank_p(values: Array) -> float:
     """
     if len(values) == 0:
         return 1.0
-    doubled = np.rint(2 * require("scipy.stats", "fit").rankdata(np.abs(values).round(9))).astype(
+    doubled = np.rint(2 * require("scipy.stats", "lab").rankdata(np.abs(values).round(9))).astype(
         int
     )
     counts = np.zeros(int(doubled.sum()) + 1)
@@ -115,7 +115,7 @@ def ranking(scores: Array, names: Sequence[str], level: float = 0.05) -> Ranking
     CD = q·sqrt(k(k + 1)/(6N)), q the studentised range at infinite degrees of freedom over sqrt 2.
     Higher scores are better; ties share the mean rank.
     """
-    stats = require("scipy.stats", "fit")
+    stats = require("scipy.stats", "lab")
     blocks, k = scores.shape
     if blocks < 2 or k < 3:
         raise TstarError(
@@ -144,7 +144,7 @@ def paired_variance_p(first: Sequence[float], second: Sequence[float]) -> float:
     The variances are equal exactly when sum and difference of the pair are uncorrelated.
     """
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    return float(require("scipy.stats", "fit").pearsonr(a + b, a - b).pvalue)
+    return float(require("scipy.stats", "lab").pearsonr(a + b, a - b).pvalue)
 
 
 def _binomial_two_sided(wins: int, n: int) -> float:

@@ -1,0 +1,182 @@
+"""The standard atlas as a page: results/standard/README.md, runs.csv and gains.png, from the runs that exist.
+
+python -m research.standard_pages
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from research.markdown import table
+from research.running import Results, exported, identity
+from research.standard import CONDITIONS, LEADERS, Condition, rates, roads, runs_of
+
+FOLDER = Path(__file__).resolve().parents[1] / "results" / "standard"
+SCORES = ("val_accuracy", "test_accuracy", "train_accuracy")
+FIXED = {  # the recipes that every full condition has, with the head of their column
+    "plain, rate × 0.333": "rate ÷ 3",
+    "plain, rate × 3": "rate × 3",
+    "plain, head × 10": "head × 10",
+    "plain, decay × 3": "decay × 3",
+    "plain, decay × 10": "decay × 10",
+    "BN, T = 1": "BN, T = 1",
+    "BN cn": "BN, paper's T",
+    "BN law": "BN, law's T",
+    "BN law, rate × 3": "and rate × 3",
+    "BN law, rate × 3, decay × 3": "and decay × 3",
+}
+BEGIN = """# Trainings as people run them
+
+Plain at its usual recipe, its rivals and T, on networks that are natively wide and data that they can learn, with augmentation. What
+was expected is in [expectations.md](expectations.md), written before the runs; the design is in `research/standard.py`.
+"""
+END = """
+Rebuild: `python -m research.standard --store standard.db --data-root DATA --part 1/2` (and 2/2), `tstar runs export standard.db
+results/standard/store.parquet`, `python -m research.standard_pages`. float32 on one thread of an AVX2 processor.
+"""
+
+
+def frame(found: Results) -> pd.DataFrame:
+    """One row per finished run, in the order of the list; accuracies in %, a diverged run at chance."""
+    rows = []
+    for condition in CONDITIONS:
+        for name, spec in runs_of(condition, found).items():
+            run, c = found.get(identity(spec)), spec.config
+            if run is None:
+                continue
+            recipe = name.partition(", seed ")[0]
+            where = {"condition": condition.name, "kind": condition.kind, "recipe": recipe}
+            facts = {"M": condition.M, "K": condition.K, "lr": c.lr, "decay": c.weight_decay, "head_lr": c.head_lr}  # fmt: skip
+            forgets = c.lr * c.weight_decay * c.steps if c.steps else np.nan
+            scores = {n: 100 * (1 / condition.K if run["status"] == "diverged" else run[n]) for n in SCORES}  # fmt: skip
+            rows.append({**where, "scenario": spec.scenario, "optimizer": c.optimizer, **facts, "T": spec.temperature,
+                         "lr_decay_steps": forgets, "seed": spec.seed, **scores, "seconds": run["seconds"]})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def complete(condition: Condition, found: Results) -> bool:
+    return all(identity(spec) in found for spec in runs_of(condition, found).values())
+
+
+def gains(runs: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy over plain at its usual recipe, on the same seed."""
+    plain = runs[runs["recipe"] == "plain"].set_index(["condition", "seed"])["test_accuracy"]
+    keys = pd.MultiIndex.from_frame(runs[["condition", "seed"]])
+    return runs.assign(gain=runs["test_accuracy"].to_numpy() - plain.reindex(keys).to_numpy())
+
+
+def fixed_table(runs: pd.DataFrame) -> str:
+    """Every recipe on seed 0, where nothing was chosen."""
+    first = runs[(runs["seed"] == 0) & (runs["kind"] == "full")]
+    lines = []
+    for name, part in first.groupby("condition", sort=False):
+        by = part.set_index("recipe")
+        cells = [f"{by['gain'][recipe]:+.1f}" if recipe in by.index else "–" for recipe in FIXED]
+        plain = by.loc["plain"]
+        lines.append([str(name), f"{plain['test_accuracy']:.1f}", f"{plain['train_accuracy']:.0f}", *cells])  # fmt: skip
+    return table(["condition", "plain %", "training %", *FIXED.values()], lines)
+
+
+def chosen_table(runs: pd.DataFrame, found: Results) -> str:
+    """What validation chose on seed 0, scored on the further seeds."""
+    lines = []
+    for condition in (c for c in CONDITIONS if c.kind == "full" and complete(c, found)):
+        mine = runs[(runs["condition"] == condition.name) & (runs["seed"] > 0)]
+        best = rates(condition, found)[1]
+        road = {name: road for road, recipes in roads(condition).items() for name in recipes}
+        for recipe, part in mine.groupby("recipe", sort=False):
+            why = "usual" if recipe == "plain" else road.get(str(recipe), "best rate")
+            why = "usual and best rate" if recipe == "plain" == best else why
+            scores = " ".join(f"{value:.1f}" for value in part["test_accuracy"])
+            lines.append([condition.name, str(recipe), why, f"{part['lr'].iloc[0]:g}", scores, f"{part['gain'].mean():+.1f}"])  # fmt: skip
+    return table(["condition", "recipe", "road", "rate", "test %, fresh seeds", "gain"], lines)
+
+
+def short_table(runs: pd.DataFrame) -> str:
+    lines = []
+    for name, part in runs[runs["kind"] == "short"].groupby("condition", sort=False):
+        cells = [str(name)]
+        for recipe in ("plain", "BN law", "BN law, rate × 3"):
+            found = part[part["recipe"] == recipe]
+            value = found["test_accuracy" if recipe == "plain" else "gain"]
+            shown = f"{value.mean():.1f}" if recipe == "plain" else f"{value.mean():+.1f}"
+            cells.append(f"{shown} ({len(found)})" if len(found) else "–")
+        lines.append(cells)
+    return table(["network", "plain %", "BN, law's T", "and rate × 3"], lines)
+
+
+def paper_table(runs: pd.DataFrame) -> str:
+    part = runs[runs["kind"] == "paper"]
+    return table(["run", "test %"], [[r["recipe"], f"{r['test_accuracy']:.2f}"] for _, r in part.iterrows()])  # fmt: skip
+
+
+def figure(runs: pd.DataFrame) -> None:
+    """One dot per condition and recipe, on seed 0; a bar at the mean."""
+    first = runs[(runs["seed"] == 0) & (runs["kind"] == "full") & runs["recipe"].isin(FIXED)]
+    names = list(FIXED)
+    fig, axis = plt.subplots(figsize=(9, 4.2))
+    groups = first["scenario"].map({"scratch": "from scratch", "finetune": "fine-tuning"}) + ", " + first["optimizer"]  # fmt: skip
+    for number, (group, part) in enumerate(first.groupby(groups)):
+        x = part["recipe"].map(names.index) + 0.12 * (number - 1.5)
+        axis.plot(x, part["gain"], "o", ms=4, alpha=0.7, label=str(group))
+    means = first.groupby("recipe")["gain"].mean()
+    axis.hlines([means.get(n, np.nan) for n in names], np.arange(len(names)) - 0.3, np.arange(len(names)) + 0.3, color="black")  # fmt: skip
+    axis.axhline(0, color="gray", lw=0.8)
+    axis.set_xticks(range(len(names)), FIXED.values(), rotation=35, ha="right")
+    axis.set_ylabel("points over plain, usual recipe")
+    axis.set_yscale("symlog", linthresh=5)
+    axis.legend(fontsize=8)
+    fig.tight_layout()
+    fig.savefig(FOLDER / "gains.png", dpi=130, metadata={"Software": None})
+    plt.close(fig)
+
+
+def sentences(runs: pd.DataFrame, found: Results) -> str:
+    """How much there is, what each recipe gave, and what validation led to."""
+    done = [c for c in CONDITIONS if complete(c, found)]
+    begun = runs["condition"].nunique() - len(done)
+    first = runs[(runs["seed"] == 0) & (runs["kind"] == "full") & runs["recipe"].isin(FIXED)]
+    # Matched: of conditions that have every one of these recipes.
+    per = first.pivot_table(index="condition", columns="recipe", values="gain").reindex(columns=list(FIXED)).dropna()  # fmt: skip
+    parts = [f"{FIXED[n]} {per[n].mean():+.1f} ({per[n].median():+.1f})" for n in FIXED if len(per)]
+    led = runs[(runs["seed"] > 0) & (runs["kind"] == "full") & (runs["recipe"] != "plain")]
+    plain_like = led["recipe"].str.startswith("plain")
+    ahead = [f"{kind} {part['gain'].mean():+.1f} (n = {part['condition'].nunique()})" for kind, part in (("plain's own knobs", led[plain_like]), ("BN with some T", led[~plain_like])) if len(part)]  # fmt: skip
+    return (
+        f"{len(done)} of {len(CONDITIONS)} conditions are complete and {begun} more begun, {len(found)} runs, "
+        f"{runs['seconds'].sum() / 3600:.1f} hours. Over plain at its usual recipe, mean (median) of the {len(per)} conditions that have "
+        f"every recipe, first seed: {', '.join(parts) or 'none yet'}. What validation chose on the first seed gained on fresh ones: "
+        f"{', '.join(ahead) or 'nothing is complete yet'}."
+    )
+
+
+def main() -> None:
+    found = exported(FOLDER / "store.parquet")
+    runs = gains(frame(found))
+    runs.to_csv(FOLDER / "runs.csv", index=False, float_format="%.5g")
+    figure(runs)
+    parts = [
+        BEGIN,
+        "![gains](gains.png)\n",
+        sentences(runs, found) + "\n",
+        "## Every recipe, first seed\n\nPoints of test accuracy over plain at its usual recipe; a seed moves a small set's number by 1 to 3.\n",
+        fixed_table(runs) + "\n",
+        f"## What validation chose, on fresh seeds\n\nPlain at its best rate, and the best recipe of the {LEADERS} leading roads; complete conditions only.\n",
+        chosen_table(runs, found) + "\n",
+        "## Native or widened\n\nMeans over the seeds in brackets; \"on 64\": a wide layer on a trunk of 64.\n",
+        short_table(runs) + "\n",
+        "## The paper's protocol\n",
+        paper_table(runs),
+    ]  # fmt: skip
+    (FOLDER / "README.md").write_text("\n".join(parts) + "\n" + END, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
