@@ -42,25 +42,25 @@ wheel: $(VENV)/.dev
 
 # Lines and branches that the fast tests reach, and the share of planted faults that they notice.
 coverage: $(VENV)/.dev
-	$(BIN)/python benchmarks/coverage_of_tests.py
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --cov=tstar --cov-branch --cov-report=term:skip-covered
 
 mutants: $(VENV)/.dev
 	$(BIN)/python benchmarks/mutants.py
 
-# What a release must pass: sdist and wheel, their metadata, the tests from the sdist, the documentation.
+# What a release must pass: sdist and wheel, each in an empty environment; links; the conda recipe; the documentation.
 release-check: docs
 	bash .ci/release
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q -e ".[demo]"
+	$(BIN)/python -m pip install -q -e ".[lab]"
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -q -e ".[dev]"
+	$(BIN)/python -m pip install -q -e . --group dev
 	touch $@ $(VENV)/.demo
 
 clean:

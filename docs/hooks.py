@@ -1,4 +1,4 @@
-"""What mkdocs adds to the pages: the calculator, the tutorials, sections of the README, and results/ with its tables and figures."""
+"""What mkdocs adds to the pages: calculator, tutorials, and results/ with tables and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHERE = (
 
 
 def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
-    from tstar.calculator import page
+    from tstar.lab.calculator import page
 
     notebooks = _notebooks()
     files.append(File.generated(config, "calculator/page.html", content=page()))
@@ -47,20 +47,15 @@ def on_page_markdown(markdown: str, **_: object) -> str:
         ("cost", cost),
         ("variance", variance),
         ("coverage", coverage),
-        ("scripts", scripts),
         ("report", report),
     ):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
-    # Before the README's sections, whose links are the site's already.
     markdown = re.sub(
         r"\[([^\]]+)\]\(\.\./(results/[^)\s]+)\)",
         lambda m: _link("", m[1], m[2], ROOT),
         markdown,
-    )
-    markdown = re.sub(
-        r"^{{ readme: (.*) }}$", lambda m: section(m[1]), markdown, flags=re.MULTILINE
     )
     if "{{ figures" in markdown:
         markdown = gallery(markdown)
@@ -68,7 +63,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Names without Sphinx's roles; a copy button that takes the commands, without prompts and output."""
+    """Names without Sphinx's roles; a copy button that takes the commands alone."""
     html = re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
     return re.sub(r'<div class="highlight">.*?</div>', _copied, html, flags=re.DOTALL)
 
@@ -91,17 +86,8 @@ def _notebooks():  # type: ignore[no-untyped-def]
     return module
 
 
-def section(title: str) -> str:
-    """A section of the README with its heading, or nothing where there is none; its links as the site has them."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## [^\n]*{title}.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    if found is None:
-        return ""
-    return linked(found[0], ROOT)
-
-
 def linked(text: str, folder: Path) -> str:
-    """Text of a file in a folder of the repository: its links as the site has them, the words alone where it has none."""
+    """Text of a file of the repository, its links as the site has them; else the words alone."""
     return re.sub(r"(!?)\[([^\]]+)\]\(([^)\s]+)\)", lambda m: _link(*m.groups(), folder), text)
 
 
@@ -134,7 +120,7 @@ def _address(picture: Path) -> str:
 
 
 def gallery(markdown: str) -> str:
-    """``{{ figures FOLDER }}`` becomes the figures of that folder of results/, ``{{ figures }}`` all that no line names."""
+    """``{{ figures FOLDER }}`` becomes that folder's figures, ``{{ figures }}`` all others."""
     named = re.findall(r"{{ figures (\S+) }}", markdown)
     rest = [p for p in pictures() if p.relative_to(RESULTS).parts[0] not in named]
     folders = dict.fromkeys(p.relative_to(RESULTS).parts[0] for p in rest)
@@ -156,14 +142,14 @@ def _figures(folder: str) -> str:
 
 @cache
 def report_figures() -> dict[str, tuple[str, str, str]]:
-    """Every figure of ``tstar figure``: how to read it, the command, and its first picture as SVG."""
-    from tstar.report import FIGURES, load
-    from tstar.report.style import svg_text
+    """Every figure of ``tstar figure``: how to read it, the command, its first picture as SVG."""
+    from tstar.lab.report import FIGURES, load
+    from tstar.lab.report.style import svg_text
 
     records = load(ROOT / RUNS, where=WHERE)
     found = {}
     for name, plot in FIGURES.items():
-        runs = [RUNS, "--where", WHERE] if plot.takes_runs else []
+        runs = [RUNS, "--where", WHERE]
         command = shlex.join(["tstar", "figure", name, *runs, "-o", f"{name}.svg"])
         picture = svg_text(plot.draw(plot.parts(plot.data(records))[0]))
         found[name] = (f"### {plot.title}\n\n{plot.reading}", command, picture)
@@ -172,7 +158,8 @@ def report_figures() -> dict[str, tuple[str, str, str]]:
 
 def report() -> str:
     return "\n\n".join(
-        f"{reading}\n\n```console\n$ {command}\n```\n\n![{name}](gallery/report/{name}.svg){{ loading=lazy }}"
+        f"{reading}\n\n```console\n$ {command}\n```\n\n"
+        f"![{name}](gallery/report/{name}.svg){{ loading=lazy }}"
         for name, (reading, command, _) in report_figures().items()
     )
 
@@ -180,12 +167,6 @@ def report() -> str:
 def cost() -> str:
     lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
-
-
-def scripts() -> str:
-    """The scripts that were tried, and the versions."""
-    text = (RESULTS / "scripts" / "README.md").read_text(encoding="utf-8")
-    return text[text.index("With ") :].rstrip()
 
 
 def coverage() -> str:

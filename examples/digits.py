@@ -31,7 +31,7 @@ def tempered() -> nn.Module:
     """The network at the temperature for its width, its ten classes and the short training of the examples."""
     model = network()
     head = tstar.find_head(model)
-    how = {"optimizer": ("sgd", 0.1), "steps": 225, "batch_size": 32}
+    how = {"optimizer": "sgd", "lr": 0.1, "steps": 225, "batch_size": 32}
     T = tstar.temperature(head.num_features, head.num_classes, **how)
     return tstar.temper(model, T)
 

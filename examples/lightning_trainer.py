@@ -8,8 +8,8 @@ from torch.utils.data import DataLoader
 
 import tstar
 from digits import accuracy, data, tempered
-from tstar.callbacks.lightning import TemperatureCallback
-from tstar.surgery.finding import tempered_heads
+from tstar.lab.callbacks.lightning import TemperatureCallback
+from tstar.output_layer import tempered_heads
 
 
 class Classifier(L.LightningModule):

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 import tstar
 from digits import accuracy, data
-from tstar.surgery.finding import tempered_heads
+from tstar.output_layer import tempered_heads
 
 
 def main(samples: int = 1797, epochs: int = 5) -> float:

@@ -7,7 +7,7 @@ from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClass
 
 import tstar
 from digits import accuracy, data
-from tstar.callbacks.transformers import TemperatureCallback
+from tstar.lab.callbacks.transformers import TemperatureCallback
 
 
 def rows(images: torch.Tensor, labels: torch.Tensor) -> list[dict[str, torch.Tensor]]:

@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 
 import tstar
 from digits import accuracy, data
-from tstar.surgery.reparametrization import param_groups
+from tstar.groups import param_groups
 
 
 def network() -> nn.Module:
