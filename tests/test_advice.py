@@ -220,7 +220,7 @@ def test_what_is_read_from_the_model():
     assert (facts.num_features, facts.num_classes, facts.samples) == (64, 10, 5000)
     assert (facts.domain, facts.kind, facts.norms) == ("image", "convnet", "batch-norms")
     assert facts.parameters == sum(p.numel() for p in network().parameters())
-    assert facts.assumed == ()
+    assert facts.assumed == ("weight_decay=0.0005",)
     text = nn.Sequential(nn.Embedding(9, 8), nn.Flatten(), nn.Linear(32, 8), nn.Linear(8, 3))
     example = torch.zeros(2, 4, dtype=torch.long)
     read = recommend(text, example_input=example, **HOW).facts
@@ -256,6 +256,9 @@ def test_fine_tuning_is_read_from_the_weights():
     nn.init.uniform_(loaded[1].weight)
     assert looks_trained(loaded)
     assert recommend(loaded, **HOW).training.scenario == "finetune"
+    found = recommend(loaded, samples=960, epochs=5)  # in fine-tuning's batches
+    assert (found.training.batch_size, found.training.steps) == (32, 150)
+    assert "batch_size=32" in found.facts.assumed
     assert recommend(loaded, **HOW, scenario="scratch").training.scenario == "scratch"
     assert recommend(fresh, **HOW).training.scenario == "scratch"
     for parameter in fresh[:-1].parameters():
@@ -361,7 +364,9 @@ def test_what_stays_is_kept_and_what_changes_is_set():
     kept = str(advised(paper())).splitlines()[0]
     assert ", keep lr 0.1: model = advice.apply" in kept
     assert "set lr to 0.003 (in place of 0.001)" in str(advised(wide_adam()))
-    assumed = str(advised(replace(paper(), assumed=("lr=0.1",)))).splitlines()[0]
+    assumed = str(
+        advised(replace(paper(), assumed=("lr=0.1", "weight_decay=0.0005")))
+    ).splitlines()[0]
     assert "take lr 0.1, take weight decay 0.0005" in assumed
 
 

@@ -3,7 +3,6 @@
 import fractions
 import json
 import os
-import re
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ import torch
 
 from tstar import TstarError
 from tstar.checks import (
-    DISARMED,
     LARGEST_FILE,
-    disarmed,
     escaped,
     number,
     positive,
@@ -102,15 +99,6 @@ def test_other_text_stays_as_it_is():
     text = "ε = 1, 温度, حرارة, é"
     assert printable(text) == text
     assert printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
-
-
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\n", "'="])
-def test_no_cell_is_a_formula_and_reading_gives_the_text_back(start):
-    text = f"{start}cmd()"
-    assert disarmed(text) == f"'{text}"
-    assert re.sub(DISARMED, "", disarmed(text)) == text
-    assert disarmed("cmd = 1") == "cmd = 1"
-    assert disarmed(-1.5) == -1.5
 
 
 def test_text_of_a_page_is_neither_markup_nor_obeyed():

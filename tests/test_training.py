@@ -114,6 +114,11 @@ def test_the_group_of_the_output_layer_counts():
     made = torch.optim.SGD(groups, lr=0.1)
     assert Training.of(made, layer=head).lr == 0.1
     assert Training.of(made).lr == 0.5
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(made, 10)
+    assert Training.of(made, scheduler=cosine, layer=head).lr == 0.1
+    split = [{"params": [head.bias], "weight_decay": 0.0}, {"params": [head.weight]}]
+    made = torch.optim.SGD(split, lr=0.1, weight_decay=5e-4)
+    assert Training.of(made, layer=head).weight_decay == 5e-4  # that of the weights
 
 
 @pytest.mark.parametrize(
@@ -124,6 +129,7 @@ def test_the_group_of_the_output_layer_counts():
         (lambda o: torch.optim.lr_scheduler.LinearLR(o, start_factor=0.1), 0.1),
         (lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda step: min(1.0, step / 5)), 0.1),
         (lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 10), 0.1),
+        (lambda o: torch.optim.lr_scheduler.ReduceLROnPlateau(o), 0.1),
     ],
 )
 def test_the_highest_rate_of_a_scheduler(make, lr):
@@ -138,3 +144,5 @@ def test_the_formula_takes_a_record_or_keywords():
     made = Training("sgd", 0.01, 800, 0.5)
     loose = {"optimizer": "sgd", "lr": 0.01, "momentum": 0.5, "steps": 800}
     assert tstar.temperature(64, 10, optimizer=made) == tstar.temperature(64, 10, **loose)
+    with pytest.raises(TstarError, match="but num_classes is missing"):
+        tstar.temperature(64, **loose)

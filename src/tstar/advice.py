@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tstar.errors import TstarError, unknown
 from tstar.evidence import ACTIONS, SIMPLE, Expectation, Facts, Measured, expect, weights
 from tstar.evidence import measured as all_measured
-from tstar.formula import Coefficients, Drawn, Explanation, csg_range, explain
+from tstar.formula import Coefficients, Drawn, Explanation, as_coefficients, csg_range, explain, get
 from tstar.training import Keywords, Training
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ FASTER, DECAY = 3.0, 3.0  # times the rate and the decay, as measured
 HEAD_LR = {"scratch": 10.0, "finetune": 30.0}
 TRANSFORMER_LR = 0.03  # SGD above it made the paper's transformers fail
 SURE = 0.5  # standard errors that a gain must be above zero
-LEAST = 0.5  # of support: below it nothing like the training was measured
-NEAREST = 0.1  # the weight that one training must have for the same
-BESIDE = 0.3  # of the best support: an action that was measured less, in what is like yours, waits
+MIN_SUPPORT = 0.5  # of an action, in all; below it nothing like the training was measured
+MIN_WEIGHT = 0.1  # of the training most like yours; below it likewise
+MIN_SHARE = 0.3  # of the best supported action's support; an action with less is passed over
 FEW_STEPS = 100
 WORDS = {
     "leave": "no change",
@@ -78,12 +78,13 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
     """The recipe for a training, from trainings like it.
 
     An action counts if its mean gain is above zero by half its standard error, and its median is
-    not below zero. A BatchNorm and T must beat the simpler actions too, where both were measured.
+    not below zero; the best is that with the highest mean less its error. A BatchNorm and T must
+    also beat the simpler actions in the trainings that had both.
     """
     rows = weights(facts, all_measured() if evidence is None else evidence)
-    near = bool(rows) and rows[0][0] > NEAREST
+    near = bool(rows) and rows[0][0] > MIN_WEIGHT
     possible = [expect(rows, action) for action in _possible(facts)] if near else []
-    enough = max(LEAST, BESIDE * max((e.support for e in possible), default=0.0))
+    enough = max(MIN_SUPPORT, MIN_SHARE * max((e.support for e in possible), default=0.0))
     known = sorted((e for e in possible if e.support >= enough), key=_sure, reverse=True)
     good = [e for e in known if e.mean > SURE * e.error and e.median >= 0]
     simple = next((e for e in good if e.action in SIMPLE), None)
@@ -94,7 +95,7 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
     if chosen is not None:
         others = tuple(e for e in known if e is not chosen)
         return _recipe(facts, chosen.action, _why(chosen, simple), (chosen, *others))
-    measured = bool(known) or (near and math.fsum(weight for weight, _ in rows) > LEAST)
+    measured = bool(known) or (near and math.fsum(weight for weight, _ in rows) > MIN_SUPPORT)
     if known:
         reason = "In the trainings most like yours no change gained beyond its error."
     elif measured:
@@ -109,8 +110,9 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
 def _possible(facts: Facts) -> Iterator[str]:
     """The actions that this training allows."""
     t = facts.training
-    rate = t.lr is None or FASTER * t.lr <= TRANSFORMER_LR
-    rate = not t.tuned and (rate or facts.kind != "transformer" or t.family != "sgd")
+    sgd_transformer = facts.kind == "transformer" and t.family == "sgd"
+    too_fast = sgd_transformer and FASTER * (t.lr or 0.0) > TRANSFORMER_LR
+    rate = not (t.tuned or too_fast)
     norm = facts.insertable and t.batch_size != 1
     low, high = csg_range()
     csg = facts.csg is not None and low <= facts.csg <= high
@@ -141,7 +143,11 @@ def _beats(rows: Sequence[tuple[float, Measured]], best: Expectation, simple: Ex
         if best.action in row.gains and simple.action in row.gains
     ]
     more = expect(pairs, "more")
-    return more.mean > SURE * more.error if more.support >= LEAST else _sure(best) > _sure(simple)
+    return (
+        more.mean > SURE * more.error
+        if more.support >= MIN_SUPPORT
+        else _sure(best) > _sure(simple)
+    )
 
 
 def _capital(text: str) -> str:
@@ -262,7 +268,8 @@ def _choose(
             return facts, recipe, None
         facts = _with_csg(facts, source, notes)
         return facts, decide(facts), None
-    if variant not in ("base", "cn"):
+    own = None if coefficients is None else as_coefficients(coefficients)
+    if (get(variant or "csgcn") if own is None else own).gamma is not None:
         facts = _with_csg(facts, source, notes)
     M, K = facts.num_features, facts.num_classes
     names = {"variant": variant, "coefficients": coefficients}
@@ -374,13 +381,14 @@ class Recommendation(Recipe, Drawn):
         if self.temperature != 1:
             what.append(f"divide the logits by T = {self.temperature:.4g}")
         what = what or ["leave the model as it is"]
-        t, told = self.training, not any(word.startswith("lr=") for word in self.facts.assumed)
-        numbers = ("lr", self.lr, t.lr), ("weight decay", self.weight_decay, t.weight_decay)
-        for name, value, before in numbers:
+        for name in ("lr", "weight_decay"):
+            value, before = getattr(self, name), getattr(self.training, name)
+            guessed = any(word.startswith(f"{name}=") for word in self.facts.assumed)
+            said = name.replace("_", " ")
             if value is not None and value != before:
-                what.append(f"set {name} to {value:g} (in place of {before:g})")
-            elif value is not None and (name == "lr" or not told):  # a decay that stays goes unsaid
-                what.append(f"{'keep' if told else 'take'} {name} {value:g}")
+                what.append(f"set {said} to {value:g} (in place of {before:g})")
+            elif value is not None and (guessed or name == "lr"):  # a decay that stays goes unsaid
+                what.append(f"{'take' if guessed else 'keep'} {said} {value:g}")
         if self.head_lr is not None:
             what.append(f"train the output layer at lr {self.head_lr:g}")
         code = "." if self.leave else ": model = advice.apply(model, optimizer)"
@@ -416,8 +424,9 @@ class Recommendation(Recipe, Drawn):
             )
         if self.temperature != 1 and t.label_smoothing:
             yield "label smoothing and T together lost part of the gain in the paper's table."
-        if self.facts.assumed:
-            yield f"this assumes {', '.join(self.facts.assumed)}; tell recommend if yours differs."
+        guessed = [word for word in self.facts.assumed if not word.startswith("weight_decay=")]
+        if guessed:
+            yield f"this assumes {', '.join(guessed)}; tell recommend if yours differs."
         if norm and chance is not None and chance < 0.8:
             yield (
                 f"if the plain model does not fit its training set ({1 - chance:.0%} likely), this "

@@ -106,16 +106,6 @@ def escaped(text: object, *, quote: bool = True) -> str:
     return html.escape(printable(text, lines=True), quote=quote)
 
 
-# A spreadsheet takes a cell that starts so for a formula. An apostrophe goes before it.
-_FORMULA = re.compile(r"^(?='*[=+\-@\t\r\n])")
-DISARMED = r"^'(?='*[=+\-@\t\r\n])"
-
-
-def disarmed(cell: object) -> object:
-    """A cell of a CSV file that no spreadsheet takes for a formula."""
-    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell
-
-
 def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
     """One JSON object from a regular file of at most 1 MB: finite numbers, printable names.
 

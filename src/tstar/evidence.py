@@ -1,9 +1,9 @@
 """The measured trainings, which of them are like yours, and what they gained.
 
 One table, ``evidence.json``: one row per training, with its facts and what each *action* gained in
-points of test accuracy over the plain model. Its sources are the second atlas, long runs and
-fine-tunings of ours, an independent check of two trainings ("independent"), and the paper's own
-tables ("paper": one run each, as printed).
+points of test accuracy over the plain model. Its sources are our second atlas, longer runs and the
+standard atlas ("standard": trainings as people run them), an independent check of two trainings
+("independent"), and the paper's own tables ("paper": one run each, as printed).
 
     rate, decay, head_lr    the plain model at 3 times the rate; at 3 times the decay; with 10 times
                             the rate for the output layer (30 times in fine-tuning)
@@ -31,7 +31,7 @@ from tstar.training import Training
 
 SIMPLE = ("rate", "decay", "head_lr")  # no surgery
 ACTIONS = (*SIMPLE, "bn", "bn1", "bn_rate", "bn_rate_decay", "paper_cn", "paper_csgcn")
-MOST = 10.0  # points: in a mean a gain counts at most so much, so that one rescue does not decide
+MOST = 10.0  # points: a gain or loss counts at most so much in a mean, so that no one run decides
 SHARE = 0.8  # of the stated range
 # Typical spreads of the logarithms, over the second atlas.
 SCALES = {
@@ -239,8 +239,8 @@ def _few(words: Iterable[str]) -> str:
 def weights(facts: Facts, rows: Sequence[Measured]) -> list[tuple[float, Measured]]:
     """How much each training counts, the heaviest first: by likeness, and by the seeds it had.
 
-    The accuracy of the plain model is part of likeness, as far as trainings that are almost the
-    same tell it. A training that will hardly fit its training set learns only from those that did
+    The plain model's accuracy is guessed from the nearest trainings; those whose plain accuracy is
+    far from the guess count less. A training that will hardly fit its training set learns only from those that did
     not fit theirs: the others gained by more regularization, and here that costs.
     """
     if facts.fit_chance is not None and facts.fit_chance < UNLIKELY:

@@ -56,16 +56,16 @@ def read_facts(
     source = None if data is None else open_samples(data)
     K = heads[0].num_classes if num_classes is None else num_classes
     known: dict[str, Any] = dict(training)
-    samples = known.get("samples") or getattr(source, "samples", None)
-    told = _told(data, samples, known, heads[0])
+    samples = known.get("samples")
+    samples = getattr(source, "samples", None) if samples is None else samples
     norms, kind = norms_of(net, heads[0].layer, known.get("optimizer")), kind_of(net)
     assumed: tuple[str, ...] = ()
     if norms == "frozen":
-        told = replace(told, scenario="scratch")  # a linear probe, whatever it is called
-    elif told.scenario is None and looks_trained(net):
-        told = replace(told, scenario="finetune")
+        known["scenario"] = "scratch"  # a linear probe, whatever it is called
+    elif known.get("scenario") is None and looks_trained(net):
+        known["scenario"] = "finetune"
         assumed = ("scenario='finetune', as the weights look trained",)
-    told, more = usual(told, norms, kind, known.get("epochs"), samples)
+    told, more = usual(_told(data, samples, known, heads[0]), norms, kind, samples)
     facts = Facts(
         heads[0].num_features,
         whole("num_classes", K, least=2),
@@ -94,14 +94,17 @@ def _told(data: Any, samples: Any, known: dict[str, Any], head: layers.Head) -> 
         if batches is not None and known.get("samples") is None:
             per_step = whole("accumulate", known.get("accumulate", 1), least=1)
             known["steps"] = steps_in(known["epochs"], math.ceil(batches / per_step))
+        elif samples is not None and known.get("batch_size") is not None:
+            known["samples"] = samples
         elif samples is not None:
-            default = BATCHES[known.get("scenario") or "scratch"]
-            known |= {"samples": samples, "batch_size": known.get("batch_size") or default}
+            size = BATCHES[known.get("scenario") or "scratch"]
+            per_epoch = math.ceil(whole("samples", samples, least=1) / size)
+            known["steps"] = steps_in(known["epochs"], per_epoch)
     return Training.of(**known, layer=head.layer)
 
 
 def usual(
-    told: Training, norms: str, kind: str, epochs: Any = None, samples: int | None = None
+    told: Training, norms: str, kind: str, samples: int | None = None
 ) -> tuple[Training, tuple[str, ...]]:
     """The training with what people usually take for what was not told, and what that is."""
     scenario = told.scenario or "scratch"
@@ -111,13 +114,13 @@ def usual(
     new, tuned = (RATES[norms], 0.01) if sgd else (1e-3, 1e-4)
     base = tuned if scenario == "finetune" else new
     factor = min(max(size / BATCHES[scenario], 0.25), 4.0) ** (1.0 if sgd else 0.5)
-    passes = epochs or EPOCHS[scenario][not sgd]
+    passes = EPOCHS[scenario][not sgd]
     steps = steps_in(passes, math.ceil((samples or SAMPLES[scenario]) / size))
-    lr = float(f"{base * factor:.2g}")
+    lr, decay = float(f"{base * factor:.2g}"), 5e-4 if sgd else 0.01
     usually: dict[str, tuple[Any, str]] = {
         "optimizer": (name, f"optimizer={name!r}"),
         "lr": (lr, f"lr={lr:g}"),
-        "weight_decay": (5e-4 if sgd else 0.01, ""),
+        "weight_decay": (decay, f"weight_decay={decay:g}"),
         "batch_size": (size, f"batch_size={size}"),
         "steps": (steps, f"{passes:g} epochs ({steps:,} steps)"),
         "scenario": (scenario, ""),

@@ -348,12 +348,14 @@ def temperature(
     result = explain(
         num_features, num_classes, csg, variant=variant, coefficients=coefficients, **training
     )
-    missing, family = result.training.missing, result.training.family
-    if 0 < len(missing) < 3 and family != "other" and variant is None and coefficients is None:
+    missing, family = [*result.training.missing], result.training.family
+    told = len(missing) < 3 and family != "other" and variant is None and coefficients is None
+    missing += ["num_classes"] if num_classes is None else []
+    if told and missing:
         raise TstarError(  # a bare number cannot say that it does not fit the training
-            f"lr, optimizer and steps must be given together, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing; tstar.explain says what can be said "
-            "without."
+            f"num_classes, lr, optimizer and steps must be given together, but "
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; "
+            "tstar.explain says what can be said without."
         )
     return result.temperature
 
@@ -438,7 +440,8 @@ def _notes(
     if training.family == "other":
         yield f"Nobody has measured T with {training.optimizer}; try it first: tstar check."
     elif training.measured:
-        yield "This T ignores how you train; leave the variant out for one that fits."
+        way = "pass num_classes" if used["num_classes"] is None else "leave the variant out"
+        yield f"This T ignores how you train; {way} for one that fits."
     else:
         missing = ", ".join(training.missing)
         yield f"This T is for the paper's training (SGD at 0.1, 200 epochs); pass {missing} too."

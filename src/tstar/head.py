@@ -131,13 +131,6 @@ def expect_left(model: nn.Module) -> None:
 
 
 # --- the tempered head ---
-class ChannelNorm(nn.LayerNorm):
-    """Layer normalization over the channels of (B, C, …), at every position."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return super().forward(input.movedim(1, -1)).movedim(-1, 1)
-
-
 class TemperedHead(nn.Module):
     r"""z = (W·norm(h) + b) / T, the logits of a classifier that trains at temperature T.
 

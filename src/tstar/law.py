@@ -3,8 +3,9 @@ r"""The temperature that suits a way of training.
 Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T² (``groups.py``).
 Its inputs are batch-normed, ‖h‖² ≈ M, so one step moves a sample's own logit by about lr·M/T² of
 its gradient. Steps on different batches point in different directions: over a run the head travels
-like a random walk, with the root of the number of steps that each class has, steps/(K·B·(1 − μ)).
-The T that gives this walk a fixed length is
+like a random walk, with the root of the number of steps. More classes, larger batches and less
+momentum make it shorter; we take them as fewer steps, steps/(K·B·(1 − μ)). The T that gives this
+walk a fixed length is
 
     SGD     T = c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p,    p = 1/4
 
@@ -52,7 +53,7 @@ class Law:
         >>> round(Law(sgd=0.61, adam=2.0).temperature(512, 10, how), 1)
         12.2
         """
-        if training.lr is None or training.steps is None or training.family == "other":
+        if training.lr is None or training.steps is None or not training.measured:
             raise TstarError("T needs SGD or Adam's family, lr and steps.")
         if training.family == "sgd":
             batch = training.batch_size or BATCH

@@ -46,13 +46,6 @@ class Samples:
     tensor: bool = False  # images have their channels first
     notes: list[str] = field(default_factory=list)  # what was left out, once they have been read
 
-    def some(self, most: int | None, seed: int) -> NDArray[np.int64] | None:
-        """At most ``most`` positions, drawn by ``seed``, ascending; ``None`` for all."""
-        if most is None or self.length is None or self.length <= most:
-            return None
-        rng = np.random.default_rng((seed, 0xD00A))
-        return np.sort(rng.permutation(self.length)[:most])
-
     def read(self, positions: Sequence[int] | None = None, seed: int = 0) -> Pairs:
         """The pairs; code of yours that runs on the way draws on generators of its own."""
         if self.pairs is not None:

@@ -139,7 +139,7 @@ class Training:
             batch_size = whole("batch_size", batch_size, least=1) * several
         steps = _steps(others.pop("steps", None), epochs, samples, batch_size)
         if lr is None and scheduler is not None and not isinstance(scheduler, str):
-            lr = _highest(scheduler)
+            lr = _highest(scheduler, layer)
         told = {**others, "lr": lr, "steps": steps, "batch_size": batch_size}
         return replace(known, **{name: told[name] for name in told if told[name] is not None})
 
@@ -197,10 +197,9 @@ def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
         return {"optimizer": optimizer.lower()}
     with guarded(f"optimizer must be a torch optimizer or a name; {shown(optimizer)} raised"):
         inner = unwrapped(optimizer)
-        mine = {id(p) for p in layer.parameters()} if layer is not None else set()
-        groups = inner.param_groups
-        own = [group for group in groups if any(id(p) in mine for p in group["params"])]
-        group = max(own or groups, key=highest_rate)  # that trains the output layer
+        own = [inner.param_groups[i] for i in groups_of(inner, layer)]
+        # Biases often have a group without decay: of equal rates the one with decay counts.
+        group = max(own, key=lambda one: (highest_rate(one), one.get("weight_decay") or 0.0))
         # A cycle of momentum starts at its highest; the optimizer's default is what was given.
         momentum = (inner.defaults if "max_momentum" in group else group).get("momentum")
         names = [kind.__name__.lower() for kind in type(inner).__mro__]
@@ -220,23 +219,34 @@ def unwrapped(optimizer: Any) -> Any:
     return optimizer
 
 
+def groups_of(optimizer: Any, layer: Any) -> list[int]:
+    """Which of an optimizer's groups train a layer; all of them if none does, or none is named."""
+    groups = optimizer.param_groups
+    mine = {id(p) for p in layer.parameters()} if layer is not None else set()
+    own = [i for i, group in enumerate(groups) if any(id(p) in mine for p in group["params"])]
+    return own or list(range(len(groups)))
+
+
 def highest_rate(group: Any) -> float:
     """The rate that a schedule falls from: a warm-up may have lowered it, a cycle will raise it."""
     rates = (group.get("max_lr"), group.get("initial_lr"), group.get("lr"))
     return max(number("The learning rate", rate) for rate in rates if rate is not None)
 
 
-def _highest(scheduler: Any) -> float:
-    """The highest rate that a scheduler knows."""
+def _highest(scheduler: Any, layer: Any) -> float:
+    """The highest rate that a scheduler knows for the groups that train the output layer."""
     inner = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
     if not hasattr(inner, "optimizer"):
         raise TstarError(
             "scheduler must be a learning-rate scheduler, or a name such as 'cosine'; got "
             f"{type(scheduler).__name__}."
         )
-    kept = (getattr(inner, name, None) or () for name in ("base_lrs", "base_values", "max_lrs"))
-    rates = [number("A scheduler's rate", rate) for rates in kept for rate in rates]
-    return max(*rates, *map(highest_rate, unwrapped(inner.optimizer).param_groups))
+    optimizer = unwrapped(inner.optimizer)
+    own = groups_of(optimizer, layer)
+    kept = [getattr(inner, name, None) or () for name in ("base_lrs", "base_values", "max_lrs")]
+    rates = [rates[i] for rates in kept for i in own if i < len(rates)]
+    known = [number("A scheduler's rate", rate) for rate in rates]
+    return max(known + [highest_rate(optimizer.param_groups[i]) for i in own])
 
 
 def processes() -> int:

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from tstar.checks import disarmed, printable
+from tstar.checks import printable
 from tstar.errors import require
+from tstar.lab.cells import disarmed
 from tstar.lab.statistics import Paired, holm, paired
 
 if TYPE_CHECKING:

@@ -176,7 +176,10 @@ def as_task(data: Any) -> Task:
 def _read(data: Any) -> tuple[str, Tensor, list[Any]]:
     """A name, samples N×… as they come, and their labels; of many samples a part."""
     source = open_data(data)
-    some = source.some(_MOST, seed=0)
+    some = None
+    if source.length is not None and source.length > _MOST:
+        drawn = np.random.default_rng((0, 0xD00A)).permutation(source.length)
+        some = np.sort(drawn[:_MOST])
     if source.x is not None:
         x = source.x if some is None else source.x[some]
         y = [plain(source.y[i], i) for i in (range(len(x)) if some is None else some)]

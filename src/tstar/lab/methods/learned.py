@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.head import ChannelNorm, class_dim, weight_of
+from tstar.head import class_dim, weight_of
 from tstar.lab.methods.common import with_head
 from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.models.layers import ChannelNorm
 
 BOUNDS = (math.log(1 / 512), math.log(100))
 _ONE = math.log(math.e - 1)  # softplus of this is 1

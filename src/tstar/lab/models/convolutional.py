@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tstar.head import ChannelNorm
-from tstar.lab.models.layers import conv1, conv3, layer, scaled
+from tstar.lab.models.layers import ChannelNorm, conv1, conv3, layer, scaled
 
 # Configuration A of Simonyan & Zisserman (2015) without its last pooling: global average pooling
 # takes that place, so that inputs of 16 pixels still fit.

@@ -16,6 +16,13 @@ from torch.nn import functional as F
 LARGEST = 2  # pixels a side: from three on, no output pixel sees every input pixel
 
 
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalization over the channels of (B, C, …), at every position."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input.movedim(1, -1)).movedim(-1, 1)
+
+
 def layer(kind: str, nd: int, *sizes: int, **options: Any) -> nn.Module:
     """torch's layer of that kind for ``nd`` dimensions."""
     made: nn.Module = getattr(nn, f"{kind}{nd}d")(*sizes, **options)

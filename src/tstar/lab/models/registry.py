@@ -11,10 +11,17 @@ from torch import Tensor, nn
 
 from tstar.checks import whole
 from tstar.errors import TstarError, unknown
-from tstar.head import ChannelNorm
 from tstar.lab import own
 from tstar.lab.models.convolutional import cnn4, convnext4, pyramidnet10, resnet10, vgg9
-from tstar.lab.models.layers import Network, conv1, layer, mlp, own_random_numbers, uniform_init
+from tstar.lab.models.layers import (
+    ChannelNorm,
+    Network,
+    conv1,
+    layer,
+    mlp,
+    own_random_numbers,
+    uniform_init,
+)
 from tstar.lab.models.transformers import mixer4, vit4
 from tstar.output_layer import find_head
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tstar.head import ChannelNorm
-from tstar.lab.models.layers import conv1
+from tstar.lab.models.layers import ChannelNorm, conv1
 
 _PATCH = 4
 _GRID = 4  # the mixer's patches are averaged to a 4×4 grid, so that images of any size are taken

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tstar.checks import DISARMED, disarmed
 from tstar.errors import TstarError, require, unknown
+from tstar.lab.cells import DISARMED, disarmed
 from tstar.lab.sweep.columns import COLUMNS, FINAL, MIXED, STATUSES, json_object
 from tstar.lab.sweep.store import Store
 
