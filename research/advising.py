@@ -333,7 +333,10 @@ PRETRAINED = {"mobilenet": 2_223_872, "minilm": 22_713_216}  # parameters, witho
 
 
 def standards() -> Iterator[dict[str, Any]]:
-    """The standard atlas: the mean gain of each recipe over the seeds that it shares with plain."""
+    """The standard atlas: the mean gain of each recipe over the seeds that it shares with plain.
+
+    A condition is also a training at a third of the rate, and at three times the rate.
+    """
     found = exported(standard_pages.FOLDER / "store.parquet")
     runs = standard_pages.gains(standard_pages.frame(found))
     for condition in standard.CONDITIONS:
@@ -349,17 +352,21 @@ def standards() -> Iterator[dict[str, Any]]:
         row = found[identity(spec)]
         samples = round(row["num_train"] * (1 - c.val_fraction))
         model = condition.network
-        text = "clinc150" in spec.dataset or "banking77" in spec.dataset
+        data = spec.dataset.rpartition(":")[2]
+        domain = standard.NOT_IMAGES.get(data, "image")
+        text = domain == "text"
         if pretrained:
             size = PRETRAINED[model] + (condition.M + 1) * condition.K
         else:
-            made = build(spec.model, condition.K, num_features=condition.M, trunk_features=spec.trunk_features, in_channels=DIMENSIONS if text else 3)  # fmt: skip
+            made = build(spec.model, condition.K, num_features=condition.M, trunk_features=spec.trunk_features, in_channels={"text": DIMENSIONS, "image": 3}.get(domain, 9))  # fmt: skip
             size = sum(parameter.numel() for parameter in made.parameters())
-        family = FAMILY.get(model, "text-mlp" if text and model == "mlp" else model)
-        yield {
-            "source": "standard", "network": family, "dataset": spec.dataset.rpartition(":")[2],
-            "domain": "text" if text else "image", "kind": KINDS.get(family, "convnet"),
-            "norms": "layer-norms" if family in ("vit", "convnext", "minilm") else "batch-norms",
+        family = FAMILY.get(
+            model, "text-mlp" if text and model == "mlp" else model.removesuffix("10-1d")
+        )
+        known = {
+            "source": "standard", "network": family, "dataset": data,
+            "domain": domain, "kind": KINDS.get(family, "convnet"),
+            "norms": {**dict.fromkeys(("vit", "convnext", "minilm"), "layer-norms"), "mlp-no-norm": "no norms"}.get(family, "batch-norms"),
             "pretrained": pretrained, "widened": spec.trunk_features is not None, "tuned": False,
             "optimizer": c.optimizer, "lr": c.lr, **({"momentum": c.momentum} if c.optimizer == "sgd" else {}),
             "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size, "samples": samples,
@@ -368,6 +375,22 @@ def standards() -> Iterator[dict[str, Any]]:
             "gains": {standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != head},
             "seeds": len(plain),
         }  # fmt: skip
+        yield known
+        yield from at_other_rates(known, mine[mine["seed"] == 0].set_index("recipe"))
+
+
+def at_other_rates(known: dict[str, Any], runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The same training for users at a third of its rate, and at three times it: first seed."""
+    accuracy = runs["test_accuracy"]
+    for base, by, others in (
+        ("plain, rate × 0.333", 1 / 3, {"rate": "plain", "bn_rate": "BN law"}),
+        ("plain, rate × 3", 3.0, {"rate": "plain, rate × 9", "bn": "BN law, rate × 3"}),
+    ):
+        if base not in accuracy:
+            continue
+        gains = {a: round(accuracy[name] - accuracy[base], 2) for a, name in others.items() if name in accuracy}  # fmt: skip
+        fits = bool(runs["train_accuracy"][base] >= 99)
+        yield known | {"lr": nice(by * known["lr"]), "fits": fits, "plain": round(accuracy[base], 2), "gains": gains, "seeds": 1}  # fmt: skip
 
 
 def fit_chances(rows: Sequence[Measured]) -> np.ndarray:

@@ -1,9 +1,9 @@
 """The data of the second atlas that come inside ordinary packages, written as .npz files below a data root.
 
-    python -m research.atlas_data FOLDER --aeon aeon.whl --river river.whl
+    python -m research.atlas_data FOLDER --aeon aeon.whl --river river.whl --plotnine plotnine.whl
 
-The wheels are read as archives (``pip download --no-deps aeon river``): their code is not run. Fashion-MNIST is Debian's
-package ``dataset-fashion-mnist``; breast_cancer ships with scikit-learn.
+The wheels are read as archives (``pip download --no-deps aeon river plotnine``): their code is not run. Diamonds (53,940 rows, of
+which the cut is to be told) are the standard atlas's. Fashion-MNIST is Debian's package ``dataset-fashion-mnist``; breast_cancer ships with scikit-learn.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from tstar.lab.data.dataset import stratified
 
 _TEST_SHARE = 0.33
+COLORS, CLARITIES = "DEFGHIJ", ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF")
 
 
 def write(
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--aeon", type=Path, required=True)
     parser.add_argument("--river", type=Path, required=True)
+    parser.add_argument("--plotnine", type=Path, required=True)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(given.aeon) as wheel:
@@ -78,6 +80,12 @@ def main() -> None:
     ):
         text = inner.read(inner.namelist()[0]).decode()
         write(given.folder / "segment.npz", *table(text, "category"), None)
+    with zipfile.ZipFile(given.plotnine) as wheel:
+        text = wheel.read("plotnine/data/diamonds.csv").decode()
+    for names in (COLORS, CLARITIES):  # ordered words become their places
+        for place, name in enumerate(names):
+            text = text.replace(f',"{name}",', f",{place},")
+    write(given.folder / "diamonds.npz", *table(text, "cut"), None)
     from sklearn.datasets import load_breast_cancer
 
     cancer = load_breast_cancer()

@@ -50,7 +50,10 @@ DATA = {
     "clinc150": (18_000, 150, 2.12),
     "banking77": (10_003, 77, 4.48),
     "caltech101_96": (1515, 101, 6.31),
+    "diamonds": (36_140, 5, 0.84),
+    "uci_har": (3676, 6, 0.76),
 }
+NOT_IMAGES = {"clinc150": "text", "banking77": "text", "diamonds": "table", "uci_har": "signal"}
 # What a recipe is called in tstar.evidence; of the output layer's rates 10 times is from scratch, 30 in fine-tuning.
 ACTIONS = {
     "plain, rate × 3": "rate",
@@ -142,7 +145,7 @@ def scratch(model: str, M: int, data: str, *, optimizer: str = "sgd", epochs: in
     plain = Spec(
         data,
         model,
-        size=None if data in ("clinc150", "banking77") else 16,
+        size=None if data in NOT_IMAGES else 16,
         num_features=M,
         trunk_features=trunk,
         train_samples=samples,
@@ -232,6 +235,10 @@ CONDITIONS = [
     scratch("resnet10", 128, "fashion-mnist", optimizer="adamw", epochs=20, batch=128),
     protocol(),
     scratch("resnet10", 512, "caltech101_32", samples=2500),
+    scratch("mlp", 256, "diamonds", optimizer="adamw", epochs=20, batch=256),
+    scratch("mlp-no-norm", 256, "diamonds", optimizer="adamw", epochs=20, batch=256),
+    scratch("resnet10-1d", 64, "uci_har", optimizer="adamw", epochs=40),
+    scratch("resnet10-1d", 64, "uci_har", epochs=40),
 ]
 
 
@@ -318,12 +325,13 @@ def main() -> None:
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--data-root", required=True)
     parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
+    parser.add_argument("--only", default="", help="Conditions with this in their name.")
     given = parser.parse_args()
     os.environ["TSTAR_DATA"] = given.data_root  # the pretrained weights are read from there
     torch.set_num_threads(1)
     part, parts = map(int, given.part.split("/"))
     with Store(given.store, create=True) as store:
-        for condition in CONDITIONS[part - 1 :: parts]:
+        for condition in [c for c in CONDITIONS if given.only in c.name][part - 1 :: parts]:
             for line in complete(store, partial(runs_of, condition), given.data_root, STUDY, resume=True):  # fmt: skip
                 print(f"{condition.name}: {line}", flush=True)
 
