@@ -102,7 +102,7 @@ def test_size_averages_areas(tmp_path: Path) -> None:
         (arrays(shape=(3, 8, 8)), "looks like N×C×H×W"),
         (arrays(shape=(2, 2, 2, 2)), "images"),
         (arrays(x_test=np.zeros((6, 7))), "x_test .image. of N×C×H×W .* got .6, 7. of"),
-        (arrays(classes=np.array(["a", "b"])), "label 2, which does not occur among 2 classes"),
+        (arrays(classes=np.array(["a", "b"])), "labels 0…1 without gaps"),
         (arrays((5,), "float32", x_train=np.full((12, 5), np.nan)), "NaN"),
         (arrays(x_train=np.array([b"?"] * 12)), "must be N×H×W×C"),
         (arrays(x_train=np.array([{"a": 1}] * 12, dtype=object)), "plain arrays"),  # pickled

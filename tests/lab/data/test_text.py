@@ -75,7 +75,7 @@ def test_a_single_file_and_names_as_labels(tmp_path: Path) -> None:
         ("label,text\n", "has none below its first line"),
         ("label,text\n0,a\n1\n", "line 3 does not"),
         ("label,text\n0,a\n0,b\n", "at least two classes"),
-        ("label,text\n0,a\n2,b\n", "Labels of toy must be 0…K−1 without gaps"),
+        ("label,text\n0,a\n2,b\n", "labels 0…1 without gaps"),
         ('label,text\n0,"never closed\n', "CSV file in UTF-8"),
     ],
 )

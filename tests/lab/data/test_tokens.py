@@ -95,5 +95,5 @@ def test_refused(tmp_path: Path, data: DataSet, write_model: Callable[..., Path]
     with pytest.raises(TstarError, match="must hold texts to be tokenized"):
         tokenize(load("digits"), str(tmp_path / "model"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(TstarError, match="Text needs a model with a tokenizer"):
+    with pytest.raises(TstarError, match="must be the folder of a model with a tokenizer"):
         tokenize(data, str(tmp_path / "empty"))

@@ -76,7 +76,7 @@ def test_transformers_from_a_local_folder(tmp_path: Path) -> None:
 def test_transformers_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setattr("transformers.AutoConfig.from_pretrained", _no_network)
-    with pytest.raises(TstarError, match="needs a network connection, or a local folder"):
+    with pytest.raises(TstarError, match="needs a network connection or a local folder"):
         build("transformers/nobody/nothing", 3)
 
 

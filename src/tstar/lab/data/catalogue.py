@@ -20,10 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError, guarded, require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.lab.data.images import from_files, pixels_of, resized, stack
-from tstar.lab.data.limits import parsing
 
 # Besides torchvision's layout: a plain folder, and what Debian's package installs.
 FASHION_FOLDERS = ("FashionMNIST/raw", "fashion-mnist", "/usr/share/datasets/fashion-mnist")
@@ -118,7 +117,7 @@ def read_fashion(root: Path, size: int | None, download: bool) -> DataSet:
 def read_idx(path: Path) -> Tensor:
     """An idx file of bytes: 0, 0, 8, the number of dimensions, their sizes, the values."""
     with (
-        parsing(path, "an idx file of unsigned bytes"),
+        guarded(f"{path} must be an idx file of unsigned bytes, but reading it failed"),
         (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream,
     ):
         magic = stream.read(4)
@@ -160,7 +159,7 @@ def _part(sets: Sequence[Any], size: int | None, name: str) -> tuple[Tensor, Ten
     every: Any = torch.utils.data.ConcatDataset(sets)
 
     def image_at(index: int) -> np.ndarray:
-        with parsing(f"Image {index} of {name}", "readable"):
+        with guarded(f"Image {index} of {name} could not be read"):
             return pixels_of(every[index][0], size)
 
     return stack(image_at, len(every), name), labels

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, guarded
 from tstar.lab import own
 from tstar.lab.data.dataset import ARRAYS, BY_DIMENSIONS, DataSet, Domain, test_rows
 from tstar.lab.data.images import resized
-from tstar.lab.data.limits import check_unpacked, parsing
 
 _PAIRS = [("x_train", "y_train"), ("x", "y"), ("X", "y"), ("data", "labels"), ("images", "labels")]
 _PAIRS += [("data", "target"), ("arr_0", "arr_1")]
@@ -35,40 +32,27 @@ class Stored:
     domain: str
 
 
-def read_arrays(path: Path, *, test: bool = True, as_floats: bool = False) -> Stored:
-    """The arrays of an ``.npz`` file, if their size, or that ``as_floats``, is not too large."""
-    with parsing(path, "an .npz file of plain arrays (no pickles)"), path.open("rb") as stream:
-        with zipfile.ZipFile(stream) as archive:
-            sizes = [_size(archive, member, as_floats) for member in archive.infolist()]
-        check_unpacked(path, sum(sizes), path.stat().st_size)
-        stream.seek(0)
-        with np.load(stream, allow_pickle=False) as file:
-            keys = next(((x, y) for x, y in _PAIRS if x in file.files and y in file.files), None)
-            if keys is None:
-                raise TstarError(
-                    f"{path} must hold samples and labels under known names (x_train and y_train, "
-                    "x and y, data and labels, …), but holds "
-                    f"{', '.join(file.files) or 'nothing'}."
-                )
-            wanted = [*keys, *(_TEST if test and all(key in file.files for key in _TEST) else ())]
-            arrays = [file[key] for key in wanted]
-            names, domain = (file[k] if k in file.files else None for k in ("classes", "domain"))
+def read_arrays(path: Path, *, test: bool = True) -> Stored:
+    """The arrays of an ``.npz`` file."""
+    with (
+        guarded(f"{path} must be an .npz file of plain arrays (no pickles), but reading it failed"),
+        path.open("rb") as stream,
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        keys = next(((x, y) for x, y in _PAIRS if x in file.files and y in file.files), None)
+        if keys is None:
+            raise TstarError(
+                f"{path} must hold samples and labels under known names (x_train and y_train, "
+                f"x and y, data and labels, …), but holds {', '.join(file.files) or 'nothing'}."
+            )
+        wanted = [*keys, *(_TEST if test and all(key in file.files for key in _TEST) else ())]
+        arrays = [np.asarray(file[key]) for key in wanted]
+        names, domain = (file[k] if k in file.files else None for k in ("classes", "domain"))
     for key, array in zip(wanted, arrays, strict=True):
         if array.ndim == 0 or not array.nbytes:  # rows of nothing can be any number of them
             raise TstarError(f"{key} of {path} must hold values, one row per sample.")
     x, y, *rest = arrays
     return Stored(x, y, (rest[0], rest[1]) if rest else None, names, str(domain or ""))
-
-
-def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, as_floats: bool) -> int:
-    """The bytes of an array in memory, as its header and the archive say; the larger counts."""
-    headers = np.lib.format
-    with archive.open(member) as stream:
-        first = headers.read_magic(stream) == (1, 0)
-        read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
-        shape, _, dtype = read(stream)
-    floats = as_floats and dtype.kind in "iufb" and dtype != np.uint8 and len(shape) > 1
-    return max(member.file_size, math.prod(shape) * (4 if floats else dtype.itemsize))
 
 
 def read_npz(path: Path, size: int | None) -> DataSet:
@@ -78,7 +62,7 @@ def read_npz(path: Path, size: int | None) -> DataSet:
     0…K−1, or strings. ``x`` and ``y`` do as well; without a test part a seeded, stratified fifth
     becomes one.
     """
-    stored = read_arrays(path, as_floats=True)
+    stored = read_arrays(path)
     if stored.test is None and len(stored.x) != len(stored.y):
         raise TstarError(f"{path} has {len(stored.x)} samples and {len(stored.y)} labels.")
     data = _made(path.stem, stored.x, stored.y, stored.test, stored.names, size)
@@ -189,21 +173,13 @@ def labels(
                 "does not."
             )
         return _int64(numbers), _int64(np.searchsorted(found, test)), tuple(found.tolist())
-    most = train.size if names is None else min(train.size, names.size)
     for y in (train, test):
         if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y) & (y == np.round(y))):
             raise TstarError(
                 f"Labels of {what} must be whole numbers or strings, but are of {y.dtype}."
             )
-        # Before anything is made for each of them: a label of 10⁷ needs no list of 10⁷ names.
-        if y.size and int(y.max()) >= max(most, 1):
-            raise TstarError(
-                f"Labels of {what} must be 0…K−1 without gaps, but there is a label "
-                f"{int(y.max())}, which does not occur among {most} classes; renumber them with "
-                "numpy.unique."
-            )
-    if names is None:
-        names = np.arange(int(train.max(initial=-1)) + 1)
+    if names is None:  # a DataSet refuses gaps
+        names = np.arange(len(np.unique(train)))
     return _int64(train), _int64(test), tuple(_text(names).ravel().tolist())
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +16,14 @@ import torch
 from torch import Tensor
 
 from tstar.difficulty import area_resize, from_pil
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError, guarded, require
 from tstar.lab.data.dataset import DataSet, test_rows
-from tstar.lab.data.limits import check_unpacked, files_below, parsing
 from tstar.samples import memory_limit
 
 EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff", ".gif"}
 # What a file holds counts, not how it is called: PostScript, which is a program, is never run.
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
-_CLASSES = 100_000  # folders that may be classes
 _PART = 1 << 27  # bytes that are decoded at once
-_LARGE = 1 << 22  # pixels; images of more are decoded one at a time
-_large = threading.Lock()
 Files = list[tuple[Path, int]]
 
 
@@ -90,12 +83,11 @@ def from_files(
 
 
 def _class_names(folder: Path) -> tuple[str, ...]:
-    entries = list(islice(folder.iterdir(), _CLASSES + 1))
-    classes = tuple(sorted(e.name for e in entries if _is_class(e)))
-    if len(classes) < 2 or len(entries) > _CLASSES:
+    classes = tuple(sorted(e.name for e in folder.iterdir() if _is_class(e)))
+    if len(classes) < 2:
         raise TstarError(
-            f"{folder} must have a folder of images for each of 2 to {_CLASSES:,} classes, but "
-            f"has {len(classes):,}; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
+            f"{folder} must have a folder of images for each of two or more classes, but has "
+            f"{len(classes)}; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
         )
     return classes
 
@@ -110,20 +102,24 @@ def _files(folder: Path, classes: Sequence[str]) -> Files:
         raise TstarError(
             f"Classes of {folder} must occur in the training part, but {strange[0]!r} does not."
         )
-    found = files_below((folder / name for name in classes), EXTENSIONS)
-    return [(file, label) for label, files in enumerate(found) for file in files]
+    return [
+        (file, label)
+        for label, name in enumerate(classes)
+        for file in sorted((folder / name).rglob("*"))
+        if file.suffix.lower() in EXTENSIONS and not file.name.startswith(".")
+    ]
 
 
 def decode(path: Path, size: int | None = None) -> np.ndarray:
-    """An image file as (3, H, W) pixels, or (3, size, size); its size is looked at first."""
+    """An image file as (3, H, W) pixels, or (3, size, size)."""
     pil = require("PIL.Image", "vision")
     if not path.is_file():  # a pipe would block
         raise TstarError(f"{path} must be a readable image, but is not a regular file.")
-    with parsing(path, "a readable image"), pil.open(path, formats=_FORMATS) as image:
-        # PIL holds four bytes of a pixel, and so do we for a while.
-        check_unpacked(path, 8 * image.width * image.height, path.stat().st_size)
-        with _large if image.width * image.height > _LARGE else nullcontext():
-            return pixels_of(image, size)
+    with (
+        guarded(f"{path} must be a readable image, but reading it failed"),
+        pil.open(path, formats=_FORMATS) as image,
+    ):
+        return pixels_of(image, size)
 
 
 def pixels_of(image: Any, size: int | None) -> np.ndarray:
@@ -133,11 +129,11 @@ def pixels_of(image: Any, size: int | None) -> np.ndarray:
 
 
 def resized(images: Tensor, size: int | None) -> Tensor:
-    """Images N×C×H×W in memory at size×size, if that is not too large."""
+    """Images N×C×H×W in memory at size×size."""
     if size is None:
         return images
-    needed = images.numel() // (images.shape[-1] * images.shape[-2]) * size**2
-    check_unpacked(f"Images at size={size}", needed, images.numel())
+    if math.prod(images.shape[:-2]) * size**2 > memory_limit():
+        raise TstarError(f"Images at size={size} do not fit into memory; pass a smaller size.")
     return torch.from_numpy(area_resize(images.numpy(), size))
 
 
@@ -170,7 +166,7 @@ def stack(image_at: Callable[[int], np.ndarray], count: int, name: str) -> Tenso
             if fits:
                 result[start : start + together] = part
             else:
-                with parsing(tempfile.gettempdir(), "a folder with room for these images"):
+                with guarded(f"{tempfile.gettempdir()} must have room for these images"):
                     file.write(np.ascontiguousarray(part).data)
         # "c" (copy on write): torch warns of arrays that cannot be written.
         mapped = result if fits else np.memmap(file, np.uint8, "c", shape=(count, *shape))

@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError, guarded, require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.lab.data.files import labels
-from tstar.lab.data.limits import VARIABLE, fetched, most_bytes, parsing
 
 DIMENSIONS = 2048
 # Tokens; most questions and commands are shorter, and longer ones begin with what counts.
@@ -74,12 +73,6 @@ def vectors(
     train: list[str], test: list[str], dimensions: int = DIMENSIONS
 ) -> tuple[Tensor, Tensor]:
     """The texts as N×D float32; the weights are fitted on ``train`` only."""
-    needed = 4 * (len(train) + len(test)) * dimensions
-    if needed > 4 * most_bytes():
-        raise TstarError(
-            f"{len(train) + len(test):,} texts of {dimensions} dimensions would need {needed:,} "
-            f"bytes; pass a smaller text_features, or set {VARIABLE}={-(-needed >> 22)}."
-        )
     text = require("sklearn.feature_extraction.text", "lab")
     hashing = text.HashingVectorizer(
         n_features=dimensions, ngram_range=(1, 2), alternate_sign=False, norm=None, dtype=np.float32
@@ -93,7 +86,7 @@ def vectors(
 
 def _rows(file: Path) -> list[Row]:
     with (
-        parsing(file, "a CSV file in UTF-8"),
+        guarded(f"{file} must be a CSV file in UTF-8, but reading it failed"),
         file.open(encoding="utf-8-sig", newline="") as stream,
     ):
         reader = csv.DictReader(stream, strict=True)
@@ -129,15 +122,12 @@ def tokenize(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:
             "read it from CSV files of text."
         )
     transformers = require("transformers", "text")
-    config, tokenizer = fetched(
-        lambda: [
-            auto.from_pretrained(source)
-            for auto in (transformers.AutoConfig, transformers.AutoTokenizer)
-        ],
-        f"The tokenizer of {source!r}",
-        "Text needs a model with a tokenizer: a folder with its files, or a name and a network "
-        "connection.",
-    )
+    with guarded(
+        f"{source!r} must be the folder of a model with a tokenizer, or a name and a network "
+        "connection, but reading it failed"
+    ):
+        config = transformers.AutoConfig.from_pretrained(source)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
     padding: Any = getattr(config, "pad_token_id", None)
     if padding is None:
         raise TstarError(

@@ -10,14 +10,9 @@ from typing import Any
 
 from torch import nn
 
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import TstarError, guarded, require, unknown
 from tstar.head import replaced
-from tstar.lab.data.limits import fetched
 from tstar.output_layer import find_head
-
-_WHERE = (
-    "Check the name; what is not on this machine needs a network connection, or a local folder."
-)
 
 
 def build(
@@ -30,7 +25,11 @@ def build(
 ) -> nn.Module:
     """The network ``name`` of ``library``; a ``num_features`` that is given must be its own."""
     make = {"torchvision": _torchvision, "timm": _timm, "transformers": _transformers}[library]
-    model = make(name, num_classes, in_channels, pretrained)
+    with guarded(
+        f"{library}/{name} could not be made; check the name; what is not on this machine needs a "
+        "network connection or a local folder"
+    ):
+        model = make(name, num_classes, in_channels, pretrained)
     if num_features is not None and (found := find_head(model).num_features) != num_features:
         raise TstarError(
             f"{library}/{name} has {found} features, but got num_features={num_features}; "
@@ -55,12 +54,9 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
     if not pretrained:
         model: nn.Module = models.get_model(name, num_classes=num_classes, **quiet, **auxiliary)
         return model
-    model = fetched(
-        lambda: models.get_model(name, weights="DEFAULT"), f"torchvision/{name}", _WHERE
-    )
     if auxiliary:
         raise TstarError(f"torchvision/{name} has two outputs when pretrained; use timm/{name}.")
-    return _replace_output(model, num_classes)
+    return _replace_output(models.get_model(name, weights="DEFAULT"), num_classes)
 
 
 def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
@@ -68,12 +64,8 @@ def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn
     plain = name.partition(".")[0]  # resnet50.a1_in1k: architecture and weights
     if not timm.is_model(plain) and not name.startswith("hf_hub:"):
         raise unknown("network of timm", plain, timm.list_models(), "timm.list_models()")
-    model: nn.Module = fetched(
-        lambda: timm.create_model(
-            name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
-        ),
-        f"timm/{name}",
-        _WHERE,
+    model: nn.Module = timm.create_model(
+        name, pretrained=pretrained, num_classes=num_classes, in_chans=in_channels
     )
     return model
 
@@ -83,18 +75,12 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
     transformers = require("transformers", "text")
     local = Path(name).expanduser()
     source = str(local) if local.is_dir() else name
-
-    def make() -> nn.Module:
-        config = transformers.AutoConfig.from_pretrained(source, num_labels=num_classes)
-        auto = transformers.AutoModelForSequenceClassification
-        model: nn.Module = (
-            auto.from_pretrained(source, config=config, ignore_mismatched_sizes=True)
-            if pretrained
-            else auto.from_config(config)
-        )
-        return model
-
-    return TokenLogits(fetched(make, f"transformers/{name}", _WHERE))
+    config = transformers.AutoConfig.from_pretrained(source, num_labels=num_classes)
+    auto = transformers.AutoModelForSequenceClassification
+    if pretrained:
+        model = auto.from_pretrained(source, config=config, ignore_mismatched_sizes=True)
+        return TokenLogits(model)
+    return TokenLogits(auto.from_config(config))
 
 
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:

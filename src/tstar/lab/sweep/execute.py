@@ -16,11 +16,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError, guarded, require
 from tstar.lab import data as data_sets
 from tstar.lab import methods, own
 from tstar.lab.data import DataSet
-from tstar.lab.data.limits import parsing
 from tstar.lab.methods.interface import Facts, Method
 from tstar.lab.models import fitting_model, paper_init
 from tstar.lab.sweep import shared
@@ -164,7 +163,7 @@ def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
 def load_weights(model: nn.Module, path: Path) -> None:
     """Put a state dict into a model; the output layer may be missing or of another shape."""
     mine = model.state_dict()
-    with parsing(path, "the weights of a model"):
+    with guarded(f"{path} must be the weights of a model, but reading it failed"):
         if path.suffix == ".safetensors":
             state = require("safetensors.torch", "text").load_file(path)
         else:

@@ -1,4 +1,4 @@
-"""Small files that ask for much, and damaged ones: one clear error, in little time and memory."""
+"""Damaged files and strange ones: one clear error, in little time and memory."""
 
 import io
 import itertools
@@ -13,7 +13,6 @@ import pytest
 from tests.lab.data.forms import measured as csg
 from tstar import TstarError
 from tstar.lab.data import load
-from tstar.lab.data.limits import VARIABLE, most_bytes
 from tstar.samples import MEMORY
 
 Y = np.arange(12) % 3
@@ -42,27 +41,13 @@ def test_labels_far_beyond_the_number_of_samples(tmp_path: Path) -> None:
         path = stored(
             tmp_path, x_train=np.ones((12, 2)), y_train=y, x_test=np.ones((12, 2)), y_test=Y
         )
-        with pytest.raises(TstarError, match=f"label {top}, which"):
+        with pytest.raises(TstarError, match="without gaps"):
             load(path)
         path = stored(
             tmp_path, x_train=np.ones((12, 2)), y_train=Y, x_test=np.ones((12, 2)), y_test=y
         )
-        with pytest.raises(TstarError, match=f"label {top}, which"):
+        with pytest.raises(TstarError, match="is new"):
             load(path)
-
-
-def test_an_archive_that_unpacks_to_much_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert most_bytes() == 256 << 20
-    path = stored(tmp_path, x_train=np.zeros((2**14, 1024), np.uint8))
-    assert path.stat().st_size < 1 << 17
-    monkeypatch.setenv(VARIABLE, "10")
-    refused(path, "would grow")
-    monkeypatch.setenv(VARIABLE, "17")
-    refused(path, "under known names")  # looked at, now that it may be
-    monkeypatch.setenv(VARIABLE, "much")
-    refused(path, VARIABLE)
 
 
 def folder_with(folder: Path) -> Path:
@@ -77,7 +62,7 @@ def folder_with(folder: Path) -> Path:
 def test_a_huge_picture_is_refused_unread(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     path = folder_with(tmp_path)
-    image.new("1", (13_000, 13_000)).save(path / "a" / "huge.png")
+    image.new("1", (14_000, 14_000)).save(path / "a" / "huge.png")
     refused(path, r"huge\.png")
 
 
@@ -172,13 +157,6 @@ def test_a_label_of_thousands_of_digits_is_a_name(tmp_path: Path) -> None:
     lines = "".join(f"{'9' * 5000}{i % 2},word {i}\n" for i in range(20))
     (tmp_path / "toy.csv").write_text(f"label,text\n{lines}", encoding="utf-8")
     assert load(tmp_path / "toy.csv").classes == tuple("9" * 5000 + end for end in "01")
-
-
-def test_many_short_texts() -> None:
-    from tstar.lab.data.text import vectors
-
-    with pytest.raises(TstarError, match="smaller text_features"):
-        vectors(["a"] * 1000, ["a"], 10**6)
 
 
 def test_rows_of_nothing_can_claim_any_number(tmp_path: Path) -> None:
