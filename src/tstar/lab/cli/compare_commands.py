@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from tstar.errors import TstarError, require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, about
-from tstar.lab.cli.terminal import ERRORS, progress, show, tell, tell_json
+from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
 
 if TYPE_CHECKING:
     from tstar.lab.comparing import Comparison, Run
@@ -79,8 +79,9 @@ def compare(
         rows, runs = map(asdict, found.rows()), [run.to_dict() for run in found.runs]
         tell_json({"rows": [*rows], "runs": runs, "stopped": stopped})
     elif found.runs:
-        show(found.table(f"{loaded.name}, {model}"))
-        tell("\n".join([*found.verdicts(), f"saved: {', '.join(map(str, paths))}"]))
+        table = found.table(f"{loaded.name}, {model}")
+        typer.echo(replace(table, frame=table.frame.iloc[:, :7], note="").text())  # 80 characters
+        tell("\n".join(["", *found.verdicts(), f"saved: {', '.join(map(str, paths))}"]))
     if stopped:
         tell("stopped; the table holds what had finished.", console=ERRORS)
         raise typer.Exit(130)

@@ -9,13 +9,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from tstar.checks import printable
 from tstar.errors import require
 from tstar.lab.cells import disarmed
 from tstar.lab.statistics import Paired, holm, paired
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from tstar.lab.report.tables import Table
 
 _COLUMNS = ("method", "accuracy [%]", "n", "cost", "trained", "vs {}", "p", "NLL", "ECE")
 _NOTE = (
@@ -55,9 +54,7 @@ class Run:
 class Row:
     """A method's line in the table. Accuracies in percent; ``sd`` is the sample's (n − 1).
 
-    ``trained`` says in words what the method made of the model. ``rank`` is 1 for the best mean, 2
-    for the second, ``None`` for the others and for a method with a failed run: leaving out its
-    failures would flatter it.
+    ``trained`` says in words what the method made of the model.
     """
 
     method: str
@@ -72,7 +69,6 @@ class Row:
     trained: str
     errors: str
     paired: Paired | None
-    rank: int | None = None
 
     def cells(self) -> list[str]:
         """The columns as text, without marks."""
@@ -115,11 +111,7 @@ class Comparison:
                 tests[name] = paired([mine[s] for s in seeds], [base[s] for s in seeds])
         for name, p in holm({n: t.p_t for n, t in tests.items() if t.p_t is not None}).items():
             tests[name] = replace(tests[name], p_holm=p)
-        rows = [_row(name, runs, tests.get(name)) for name, runs in groups.items()]
-        means = [None if row.mean is None or row.failed else round(row.mean, 9) for row in rows]
-        best = sorted({mean for mean in means if mean is not None}, reverse=True)[:2]
-        ranks = [best.index(mean) + 1 if mean in best else None for mean in means]
-        return [replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
+        return [_row(name, runs, tests.get(name)) for name, runs in groups.items()]
 
     def verdicts(self) -> list[str]:
         """What the paired tests allow to be said, in words."""
@@ -133,29 +125,19 @@ class Comparison:
                 said.append(f"{what}: {', '.join(row.method for row in tested)}")
         return [*said, *(f"{row.method}: {row.errors}" for row in rows if row.errors)]
 
-    def table(self, title: str = "") -> Table:
-        """The table for a terminal: the first seven columns, which fit 80 characters."""
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-        from rich.text import Text
+    def table(self, title: str = "Methods side by side") -> Table:
+        """The rows as a table. A method with a failed run is not ranked: that would flatter it."""
+        from tstar.lab.report.tables import Table, marked
 
-        shown = Table(*self._header()[:7], title=title, box=SIMPLE_HEAD)
-        for row in self.rows():
-            texts = [Text(printable(cell)) for cell in row.cells()[:7]]
-            texts[1].stylize({1: "bold", 2: "underline"}.get(row.rank or 0, ""))
-            shown.add_row(*texts)
-        return shown
+        pandas, rows = require("pandas", "lab"), self.rows()
+        names = [column.format(self.baseline) for column in _COLUMNS]
+        frame = pandas.DataFrame([row.cells() for row in rows], columns=names)
+        ranked = [None if row.failed else row.mean for row in rows]
+        marks = marked(pandas.Series(ranked, name=names[1], dtype=float))
+        return Table("table", title, frame, _NOTE, marks=marks, labels=len(names))
 
     def __str__(self) -> str:
-        lines = [f"| {' | '.join(self._header())} |", f"|{'---|' * len(_COLUMNS)}"]
-        for row in self.rows():
-            cells = [printable(cell).replace("|", r"\|") for cell in row.cells()]
-            cells[1] = {1: f"**{cells[1]}**", 2: f"<u>{cells[1]}</u>"}.get(row.rank or 0, cells[1])
-            lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join([*lines, f"\n{_NOTE}\n", *self.verdicts()])
-
-    def _header(self) -> list[str]:
-        return [column.format(self.baseline) for column in _COLUMNS]
+        return "\n".join([self.table().markdown(), *self.verdicts()])
 
     def save(self, folder: str | Path, about: str = "") -> list[Path]:
         """Write ``table.md`` (with ``about`` on top), ``runs.csv`` and ``table.csv``: the files."""
