@@ -117,5 +117,5 @@ def test_the_atlas_is_chosen_from_and_printed(run):
     out = run("atlas").stdout
     assert f"{len(atlas()):,} runs" in out
     assert len(out.splitlines()) < 30
-    with pytest.raises(TstarError, match="Unknown column 'nope'"):
+    with pytest.raises(TstarError, match="name 'nope' is not defined"):
         run("atlas", "--where", "nope > 1")

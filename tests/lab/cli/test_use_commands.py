@@ -54,7 +54,7 @@ def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
     for name, classes in (("mine", 4), ("digits", 10)):
         advice = json.loads(run(*words, name, "--data-root", "root").stdout)
         assert advice["num_classes"] == classes
-    with pytest.raises(TstarError, match="'mine' is neither"):
+    with pytest.raises(TstarError, match="Unknown data set 'mine'"):
         run(*words, "mine")
 
 
@@ -89,9 +89,7 @@ def test_csg_says_what_the_library_says(run, stored):
     assert found["temperatures"]["512"] == explain(512, 12, expected.value).temperature
     named = json.loads(run("csg", "set", "--data-root", str(stored.parent), "--json").stdout)
     assert named["csg"] == tstar.csg(open_data(stored)).value
-    with pytest.raises(
-        TstarError, match="nor a file or folder: it was not found below the data root"
-    ):
+    with pytest.raises(TstarError, match="It was not found below the data root"):
         run("csg", "set", "--data-root", str(stored.parent / "elsewhere"))
 
 

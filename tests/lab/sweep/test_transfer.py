@@ -179,22 +179,13 @@ def test_columns_are_compared_with_values(where, chosen):
 @pytest.mark.parametrize(
     "where",
     [
-        *("lr = 1", "", "(", "lr", "1", "lr + 1 == 2", "lr ** 9 > 1", "lr.real > 1"),
-        *("@pd.io", "lr == @where", "(lambda: 1)()", "[x for x in lr]", "lr.to_csv('x') == 1"),
-        *("__import__('os').system('x') == 0", "lr.__class__ == 1", "model > 3", "`lr` > 1"),
-        "(" * 5000,
+        *("lr = 1", "", "(", "lr", "seed", "1", "model == vgg9", 'modle == "x"', "(lambda: 1)()"),
+        *("__import__('os').system('x') == 0", "model > 3", "(" * 5000),
     ],
 )
-def test_nothing_else_is_evaluated(where, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_compares_no_columns_with_values_is_an_error(where):
     with pytest.raises(TstarError, match="must compare columns with values"):
         choose(RUNS, where, None)
-    assert not list(tmp_path.iterdir())
-
-
-def test_unknown_columns_are_named():
-    with pytest.raises(TstarError, match="did you mean 'model'"):
-        choose(RUNS, 'modle == "x"', None)
 
 
 def test_a_study_chooses_the_runs_that_it_asks_for_now():

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from tstar.errors import TstarError
 from tstar.lab.cli.app import RESEARCH, app
@@ -43,17 +42,8 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     if as_json:
         tell_json({"root": str(base), "data": rows})
         return
-    _show(rows)
+    show(rows)
     tell(f"\nRoot: {base}\nSuffixes for CIFAR-100: @10, -easy1, -easy2, -hard1, -hard2.")
-
-
-def _show(rows: list[dict[str, Any]]) -> None:
-    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None)
-    for row in rows:
-        # Thousands with commas; True and False as words.
-        words = ("yes" if v is True else "no" if v is False else v for v in row.values())
-        table.add_row(*(f"{v:,}" if isinstance(v, int) else v for v in words))
-    show(table)
 
 
 @data.command("show")
@@ -132,5 +122,5 @@ def list_models(
     if as_json:
         tell_json(rows)
         return
-    _show(rows)
+    show(rows)
     tell("\nAlso torchvision/NAME, timm/NAME, transformers/NAME-or-folder.")

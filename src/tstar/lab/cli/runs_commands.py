@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from tstar.checks import printable
 from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
-from tstar.lab.sweep.columns import COLUMNS, MIXED, STATUSES, json_object, opened
+from tstar.lab.sweep.columns import STATUSES, json_object, opened
 
 runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
 app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)
@@ -29,9 +27,6 @@ _SHOWN = {
     **{"val_accuracy": "val %", "test_accuracy": "test %", "val_metric": "val metric"},
     **{"test_metric": "test metric", "seconds": "time", "finished": "ended"},
 }
-_PARTS = ("optimizer", "schedule", "augment", "loss")  # shown if runs differ in them
-# Said once if runs do not differ in them.
-_FACTS = ("status", "dataset", "model", "num_features", "method", "norm", "temperature", "lr")
 
 
 @runs.command("ls")
@@ -58,20 +53,12 @@ def list_runs(
         tell_json([opened(row) for row in shown])
         return
     cells = {name: [_cell(name, row) for row in shown] for name in _SHOWN}
-    empty = [name for name, column in cells.items() if not set(column) - {"–"}]
-    same = [n for n in (*_FACTS, *_PARTS) if n not in empty and len(set(cells[n])) == 1]
-    said = [n for n in same if n in _FACTS] if len(shown) > 1 else []
-    if said:
-        tell("all: " + ", ".join(f"{_SHOWN[name]} {cells[name][0]}" for name in said), "dim")
-    table = Table(box=None, pad_edge=False)
-    parts = [name for name in same if name in _PARTS]
-    kept = [name for name in cells if name not in (*empty, *said, *parts)]
-    for name in kept:
-        numeric = "TEXT" not in COLUMNS[name] and name not in MIXED
-        table.add_column(_SHOWN[name], justify="right" if numeric else "left", overflow="fold")
-    for line in zip(*(cells[name] for name in kept), strict=True):
-        table.add_row(*map(Text, line))
-    show(table)
+    cells = {_SHOWN[name]: column for name, column in cells.items() if {*column} - {"–"}}
+    same = {n: column[0] for n, column in cells.items() if len(shown) > 1 == len({*column})}
+    if same:  # is said once
+        tell("all: " + ", ".join(f"{name} {value}" for name, value in same.items()), "dim")
+    kept = [name for name in cells if name not in same]
+    show([{name: cells[name][i] for name in kept} for i in range(len(shown))])
     for row in shown:
         if row["status"] == "failed":
             *_, reason = (row["error"] or "no reason is known").strip().splitlines()

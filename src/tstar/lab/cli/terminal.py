@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from tstar.checks import printable
@@ -37,26 +37,26 @@ def tell(text: object, style: str = "", *, first: str = "", console: Console | N
     out = console or Console()
     lines = printable(text, lines=True).split("\n")
     if out.is_terminal:
-        lines = [part for line in lines for part in _wrapped(line, out.width)]
+        words = textwrap.TextWrapper(out.width, break_long_words=False, break_on_hyphens=False)
+        lines = ["\n".join(words.wrap(line)) for line in lines]
     shown = Text("\n".join(lines), style)
     if first:
         shown.stylize(first, 0, len(lines[0].partition(" ")[0]))
     out.print(shown, soft_wrap=True)
 
 
-def _wrapped(line: str, width: int) -> list[str]:
-    """The parts of a line, each below the line's own start."""
-    start = line[: len(line) - len(line.lstrip())]
-    whole: Any = {"break_long_words": False, "break_on_hyphens": False}
-    found = textwrap.wrap(line, width, subsequent_indent=f"{start}  ", **whole)
-    return found if len(line) > width else [line]
+def show(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print rows as a table: as wide as the terminal, and in a file as wide as it needs to be.
 
-
-def show(table: object) -> None:
-    """Print a table: as wide as the terminal, and in a file as wide as it needs to be."""
+    Thousands have commas; true and false are words.
+    """
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 400
+    table = Table(*(rows[0] if rows else ()), box=None, pad_edge=False)
+    for row in rows:
+        words = ({True: "yes", False: "no"}[v] if isinstance(v, bool) else v for v in row.values())
+        table.add_row(*(Text(f"{v:,}" if isinstance(v, int) else printable(v)) for v in words))
     console.print(table)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.table import Table
 
 from tstar.errors import TstarError
 from tstar.lab.cli import options
@@ -149,9 +148,7 @@ def csg(
         f"\nThe paper's T* by M, the width of the output layer's input (coefficients: {variant}), "
         "for SGD at 0.1 over 200 epochs; for another training: tstar recommend"
     )
-    table = Table("M", *map(str, found), box=None, pad_edge=False)
-    table.add_row("T*", *(f"{why.temperature:.2f}" for why in found.values()))
-    show(table)
+    show([{"M": "T*", **{str(M): f"{why.temperature:.2f}" for M, why in found.items()}}])
     tell(reason, "dim")
     if output is not None:
         tell(f"figure: {output}")

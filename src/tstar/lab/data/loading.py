@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Any
 
 from tstar.checks import whole
-from tstar.errors import TstarError, shown
+from tstar.errors import TstarError, shown, unknown
 from tstar.lab import own
 from tstar.lab.data import cifar100
 from tstar.lab.data.catalogue import CATALOGUE
@@ -125,16 +124,10 @@ def _read(path: Path, size: int | None, text_features: int) -> DataSet:
 
 
 def _not_found(name: str, root: Path) -> TstarError:
-    """An unknown name: where it was looked for, and what is near it."""
-    below = sorted(root.iterdir()) if root.is_dir() else []
+    """An unknown name: what is near it, and where it was looked for."""
+    below = root.iterdir() if root.is_dir() else ()
     files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below}
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), names(), cutoff=0.85)
-    # cifar100_32 is a file of smaller images, no slip of cifar100
-    near = [known for known in near if not name.startswith(known)]
-    near = list(dict.fromkeys([*near, *difflib.get_close_matches(name, files)]))[:3]
-    hint = "check it, or set root=… or TSTAR_DATA to the folder that holds it."
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else hint
     return TstarError(
-        f"{shown(name)} is neither a data set of the catalogue (tstar data ls) nor a file or "
-        f"folder: it was not found below the data root ({root}) or in this folder; {hint}"
+        f"{unknown('data set', name, {*names(), *files})} It was not found below the data root "
+        f"({root}) or in this folder; set root=… or TSTAR_DATA to the folder that holds it."
     )
