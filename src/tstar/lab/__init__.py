@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from tstar.errors import lazy
 
 if TYPE_CHECKING:
-    import tstar.lab.data as data
-    import tstar.lab.methods as methods
-    import tstar.lab.models as models
-    import tstar.lab.paper as paper
-    import tstar.lab.sweep as sweep
-    from tstar.lab.checking import check
-    from tstar.lab.comparing import compare
-    from tstar.lab.evidence import atlas
-    from tstar.lab.fitting import Fit, fit
-    from tstar.lab.sweep import run_study
+    from tstar.lab import data as data
+    from tstar.lab import methods as methods
+    from tstar.lab import models as models
+    from tstar.lab import paper as paper
+    from tstar.lab import sweep as sweep
+    from tstar.lab.checking import check as check
+    from tstar.lab.comparing import compare as compare
+    from tstar.lab.evidence import atlas as atlas
+    from tstar.lab.fitting import Fit as Fit
+    from tstar.lab.fitting import fit as fit
+    from tstar.lab.sweep import run_study as run_study
 
 _LAZY = {
     "Fit": "fitting",
@@ -27,24 +28,9 @@ _LAZY = {
     "fit": "fitting",
     "run_study": "sweep",
 }
-_SUBPACKAGES = ("data", "methods", "models", "paper", "sweep")
-
-__all__ = [
-    "Fit",
-    "atlas",
-    "check",
-    "compare",
-    "data",
-    "fit",
-    "methods",
-    "models",
-    "paper",
-    "run_study",
-    "sweep",
-]
-
-
-__getattr__ = lazy(__name__, {**_LAZY, **dict.fromkeys(_SUBPACKAGES)})
+_HOMES = {**_LAZY, **dict.fromkeys(("data", "methods", "models", "paper", "sweep"))}
+__all__ = sorted(_HOMES)
+__getattr__ = lazy(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

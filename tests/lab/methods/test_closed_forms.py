@@ -96,7 +96,7 @@ def test_every_rule_by_hand_on_one_axis():
         "ours-cn": 0.4051 * 16 + 6.656 - 1.973 * math.log(10),
         "ours-csgcn": 0.3192 * 16 + 20.74 + 3.746 * math.log(2) - 7.38 * math.log(10),
     }
-    assert list(found) == list(expected) == rules.names()
+    assert list(found) == list(expected) == [*rules.LABELS]
     assert found == pytest.approx(expected, rel=1e-12)
 
 

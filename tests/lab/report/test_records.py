@@ -218,5 +218,3 @@ def test_commands_name_the_files_as_they_were_given(make_store, tmp_path, monkey
     records = load("work/my runs.db", coefficients="work/mine.json")
     words = shlex.split(records.command("report"))
     assert words[2:] == ["work/my runs.db", "--metric", "test", "--coefficients", "work/mine.json"]
-    assert "--runs 'work/my runs.db'" in records.command("paper", "datasets")
-    assert "mine.json" not in records.command("paper", "datasets")

@@ -234,8 +234,3 @@ def test_a_change_that_means_nothing_is_refused(tmp_path, change):
     (tmp_path / "s.toml").write_text(GOOD, encoding="utf-8")
     with pytest.raises(TstarError, match=r"A change must be KEY=VALUE|lr must be a number"):
         load_study(tmp_path / "s.toml", [change])
-
-
-def test_a_name_without_end_is_refused():
-    with pytest.raises(TstarError, match="at most 200 characters, got 100000"):
-        parse_study(f'name = "{"x" * 100_000}"\n{PLAIN}temperature = 1')

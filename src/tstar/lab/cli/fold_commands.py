@@ -96,17 +96,14 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
 
     if not path.is_file():
         raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
-    if path.suffix == ".safetensors":
-        safetensors = require("safetensors", "text")
-        try:
-            with safetensors.safe_open(path, framework="pt") as file:
-                names = [*file.keys()]
-                return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
-        except Exception as error:  # the parser's own, of whatever kind
-            raise TstarError(f"{path} is not a readable safetensors file: {error}.") from error
+    safe = require("safetensors", "text") if path.suffix == ".safetensors" else None
     try:
-        return torch.load(path, map_location="cpu", weights_only=True), {}
-    except Exception as error:  # the parser's own: a damaged archive raises a dozen kinds
+        if safe is None:
+            return torch.load(path, map_location="cpu", weights_only=True), {}
+        with safe.safe_open(path, framework="pt") as file:
+            names = [*file.keys()]
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+    except Exception as error:  # in our words: torch's advise to unpickle
         raise TstarError(
             f"{path} is damaged, or holds other objects than weights; only tensors and plain types "
             "are read, and nothing is unpickled. Save the weights alone, with "

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError, guarded, require
 from tstar.lab.sweep.columns import FINAL, json_object
 from tstar.lab.sweep.spec import LATER
 
@@ -92,10 +92,8 @@ def ordinary(frame: pd.DataFrame) -> pd.DataFrame:
         if pd.api.types.is_numeric_dtype(column.dtype):
             columns[name] = column.astype(float) if column.isna().any() else column.to_numpy()
         elif name in _NUMERIC:
-            try:
+            with guarded(f"{name} must be a number in every run"):
                 columns[name] = pd.to_numeric(column).astype(float)
-            except (TypeError, ValueError) as error:
-                raise TstarError(f"{name} must be a number in every run: {error}.") from error
         else:
             columns[name] = column.astype(object).where(column.notna(), None)
     return pd.DataFrame(columns, index=frame.index)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tstar.checks import whole
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
 from tstar.lab.data import cifar100
 from tstar.lab.data.catalogue import CATALOGUE
@@ -79,21 +79,18 @@ def locate(
         return None
     given = Path(os.path.expanduser(name))
     for path in (_base(root) / name, given) if name.strip("./") else (given,):
-        try:
+        with guarded(f"{shown(name)} cannot be the name of a file"):
             if path.is_dir():
                 return path
             archive = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
             for file in (archive, *text_files(path)):
                 if file.is_file():
                     return file
-            exists = path.exists()
-        except (OSError, ValueError) as error:
-            raise TstarError(f"{name[:80]!r} cannot be the name of a file: {error}") from error
-        if exists:
-            raise TstarError(
-                f"{path} must be an .npz file, a CSV file of text or a folder of images, but its "
-                f"name ends in {path.suffix or 'nothing'!r}, or it is not a regular file."
-            )
+            if path.exists():
+                raise TstarError(
+                    f"{path} must be an .npz file, a CSV file of text or a folder of images, but "
+                    f"its name ends in {path.suffix or 'nothing'!r}, or it is not a regular file."
+                )
     return None
 
 

@@ -34,15 +34,15 @@ def predict(
     prepare: Callable[[Tensor], Tensor] | None = None,
     amp: bool = False,
 ) -> Tensor:
-    """The logits of a tensor (or ``Samples``) in eval mode, in float32 or better.
+    """The logits of a tensor (or ``Rows``) in eval mode, in float32 or better.
 
     Batches have 512 samples, or fewer if samples are large. Every module's own mode is restored.
     """
     size = min(512, max(16, _VALUES // max(1, int(inputs[:1].numel()))))
     slices = [slice(i, i + size) for i in range(0, len(inputs), size)]
-    tensor, parts = isinstance(inputs, Tensor), []
+    parts = []
     with in_mode(model):
-        for batch in (inputs[s] for s in slices) if tensor else inputs.batches(slices):
+        for batch in (inputs[s] for s in slices):
             ready = batch if prepare is None else prepare(batch)
             with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=amp):
                 logits: Tensor = model(ready)

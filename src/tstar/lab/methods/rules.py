@@ -68,11 +68,6 @@ LABELS = {
 }
 
 
-def names() -> list[str]:
-    """The rules, in the order in which they are shown."""
-    return [*LABELS]
-
-
 def rule(
     name: str,
     num_features: int,

@@ -49,12 +49,12 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
             f"gray images, or use timm/{name}, whose first layer can be chosen."
         )
     # Two old networks warn about their slow initialization, and have a second, auxiliary output.
-    quiet = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
-    auxiliary = {"aux_logits": False} if quiet else {}
+    two = name in ("googlenet", "inception_v3")
     if not pretrained:
-        model: nn.Module = models.get_model(name, num_classes=num_classes, **quiet, **auxiliary)
+        old = {"init_weights": True, "aux_logits": False} if two else {}
+        model: nn.Module = models.get_model(name, num_classes=num_classes, **old)
         return model
-    if auxiliary:
+    if two:
         raise TstarError(f"torchvision/{name} has two outputs when pretrained; use timm/{name}.")
     return _replace_output(models.get_model(name, weights="DEFAULT"), num_classes)
 

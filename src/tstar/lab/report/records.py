@@ -117,10 +117,8 @@ class Records:
 
     def command(self, *words: str) -> str:
         """A command line about this store that gives the same numbers."""
-        paper = words[0] == "paper"
-        judged = ("--variant", "--coefficients")
-        options = [w for p in self.options.items() if not (paper and p[0] in judged) for w in p]
-        return shlex.join(["tstar", *words, *["--runs"] * paper, self.path, *options])
+        options = [word for pair in self.options.items() for word in pair]
+        return shlex.join(["tstar", *words, self.path, *options])
 
     def with_norm(self, norm: str, temperatures: int = 2) -> list[Sweep]:
         """The sweeps under a norm that have at least so many temperatures."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from tstar import difficulty
-from tstar.errors import TstarError
+from tstar.errors import TstarError, guarded
 from tstar.lab.data import DataSet
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL
@@ -142,17 +142,10 @@ def _check_networks(specs: list[Spec], data: DataSet, root: str | None, places: 
     for spec in {(s.model, s.num_features, s.trunk_features, s.depth): s for s in specs}.values():
         scratch = replace(spec.resolved(places), weights=None, scenario="scratch")
         model, inputs = build_model(scratch, data, root), inputs_for(scratch, data, root)
-        try:
-            with torch.no_grad():
-                model.eval()(make_example(inputs))
-        except TstarError:
-            raise
-        except Exception as error:
-            shape = "×".join(map(str, inputs.x_train.shape[1:]))
-            raise TstarError(
-                f"The network {spec.model!r} must take the samples of {spec.dataset!r} "
-                f"({inputs.domain}, of shape {shape}), but raised {type(error).__name__}: {error}."
-            ) from error
+        shape = "×".join(map(str, inputs.x_train.shape[1:]))
+        takes = f"The network {spec.model!r} must take the samples of {spec.dataset!r}"
+        with torch.no_grad(), guarded(f"{takes} ({inputs.domain}, of shape {shape}), but raised"):
+            model.eval()(make_example(inputs))
 
 
 def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:

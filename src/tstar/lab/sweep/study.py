@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tstar import checks
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
 from tstar.lab.sweep import spec as specs
 from tstar.lab.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Places, Spec
@@ -40,7 +40,6 @@ _TOP: dict[str, tuple[Any, str]] = {
 }
 _MOST_RUNS = 1_000_000
 _MOST = 2**31  # of whole numbers, seeds among them
-_LONGEST = 200  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,8 @@ class Study:
 def load_study(path: str | Path, changes: Sequence[str] = ()) -> Study:
     """Read a study from a TOML file; ``changes`` are as on the command line: ``["lr=0.03"]``."""
     path = Path(path)
-    try:
+    with guarded(f"The study {str(path)!r} could not be read; check the path"):
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        what = "does not exist" if isinstance(error, FileNotFoundError) else f"is no text: {error}"
-        raise TstarError(f"The study {str(path)!r} {what}; check the path.") from error
     return parse_study(text, path.stem, path.parent, changes)
 
 
@@ -83,10 +79,8 @@ def parse_study(
     text: str, name: str = "study", folder: str | Path = ".", changes: Sequence[str] = ()
 ) -> Study:
     """A study from TOML text; ``name`` is its default, ``folder`` has its own parts."""
-    try:
+    with guarded(f"{name}: a study must be a TOML file"):
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise TstarError(f"{name}: a study must be a TOML file, but {error}.") from error
     return make_study(tables, name, folder, changes=changes)
 
 
@@ -127,8 +121,6 @@ def make_study(
         )
     # Another name: the runs of the study as it is written are still asked for.
     full = " ".join((tables.get("name", name), *changes))
-    if len(full) > _LONGEST:
-        raise TstarError(f"A name must have at most {_LONGEST} characters, got {len(full)}.")
     about, csg = tables.get("about", ""), tables.get("csg", True)
     return Study(full, tuple(seen.values()), about, csg, parts.places)
 

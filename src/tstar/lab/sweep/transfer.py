@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import TstarError, guarded, require, shown, unknown
 from tstar.lab.cells import DISARMED, disarmed
 from tstar.lab.sweep.columns import COLUMNS, FINAL, MIXED, STATUSES, json_object
 from tstar.lab.sweep.store import Store
@@ -55,13 +55,11 @@ def choose(runs: pd.DataFrame, where: str | None, study: str | None) -> pd.DataF
             raise unknown("study", study, known)
         runs = runs[[each.get(study) is not None for each in names]]
     if where is not None:
-        try:
+        with guarded(
+            '--where must compare columns with values, such as \'model == "vgg9" and '
+            f"lr < 0.1', got {shown(where)}"
+        ):
             runs = runs[runs.eval(where.strip(), engine="python")]
-        except Exception as error:  # Python's parser and pandas raise anything
-            raise TstarError(
-                '--where must compare columns with values, such as \'model == "vgg9" and '
-                f"lr < 0.1', got {where[:200]!r}: {str(error)[:200]}."
-            ) from error
     return runs.reset_index(drop=True)
 
 
@@ -75,16 +73,12 @@ def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
-    try:
+    with guarded(f"{str(path)!r} is no export of runs that can be read"):
         if path.suffix == ".parquet":
             return _typed(pandas.read_parquet(path))
         # Numbers as text first: pandas before 3 reads them a last bit wrong.
         text = {name: "object" if kind == "float64" else kind for name, kind in _DTYPES.items()}
         table = _typed(pandas.read_csv(path, dtype=text | dict.fromkeys(MIXED, "object")))
-    except FileNotFoundError:
-        raise TstarError(f"The export {str(path)!r} does not exist.") from None
-    except Exception as error:  # a parser of another library: a damaged file may raise anything
-        raise TstarError(f"{str(path)!r} is no export of runs that can be read: {error}") from error
     for name in table.columns:
         if name in COLUMNS and table[name].dtype == "string":
             table[name] = table[name].str.replace(DISARMED, "", regex=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, shown
+from tstar.errors import TstarError, guarded, shown
 from tstar.lab import own
 from tstar.lab.data import split
 from tstar.lab.data.augment import augmentation, standardizer
@@ -42,9 +42,6 @@ class Rows:
         elif isinstance(index, Tensor):
             index = index.to(self._x.device)
         return self._x[index].to(self.device)
-
-    def batches(self, indices: Sequence[Tensor | slice]) -> Iterator[Tensor]:
-        return (self[index] for index in indices)
 
 
 @dataclass(frozen=True)
@@ -119,14 +116,12 @@ def _own_augmentation(reference: str) -> Callable[[Tensor, torch.Generator], Ten
 
 
 def pick_device(name: str) -> torch.device:
-    """``"auto"`` is the accelerator where there is one, else the CPU."""
+    """``"auto"`` is the accelerator if there is one, else the CPU."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return torch.device(next((kind for kind, found in there.items() if found), "cpu"))
-    try:
+    with guarded(f"device must be a torch device or 'auto', got {name!r}"):
         device = torch.device(name)
-    except RuntimeError as error:
-        raise TstarError(f"device must be a torch device or 'auto', got {name!r}.") from error
     if not there.get(device.type, True):
         raise TstarError(f"torch finds no device {name!r} here; use cpu or auto.")
     return device
