@@ -32,8 +32,8 @@ from tstar.lab.statistics import noise
 from tstar.lab.training.config import OPTIMIZERS, Config
 from tstar.lab.training.loop import length
 from tstar.lab.training.parts import Parts, make_parts
-from tstar.lab.training.running import FORWARD, run, step_seconds
-from tstar.output_layer import resolve_head, tempered_heads
+from tstar.lab.training.running import FORWARD, output_layer, run, step_seconds
+from tstar.output_layer import tempered_heads
 from tstar.surgery import check_task
 
 __all__ = ["Check", "Row", "check"]
@@ -235,7 +235,7 @@ def _read(
     config = replace(config, augment=augment, val_fraction=held_out, batch_size=size)
     model, parts = _make(make_model, 0), make_parts(task, config, 0)
     example = parts.ready(parts.x[:2])
-    found = resolve_head(model, head, example)
+    found = output_layer(model, head, example, task.num_classes)
     check_task(model, [found])
     facts = Facts(
         found.num_features,
@@ -246,11 +246,6 @@ def _read(
         training=config,
         samples=len(parts.y),
     )
-    if found.num_classes != task.num_classes:
-        raise TstarError(
-            f"The model must have one output for each of the data's {task.num_classes} classes, "
-            f"got {found.num_classes}; change the model."
-        )
     return task, model, parts, facts
 
 

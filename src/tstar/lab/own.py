@@ -89,10 +89,7 @@ def explained(reference: str) -> Iterator[None]:
 
 def takes(function: Callable[..., Any], name: str) -> bool:
     """Whether a function can be given this keyword."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some that are written in C do not tell
-        return False
+    parameters = inspect.signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 

@@ -84,7 +84,7 @@ def test_a_diverged_run_is_a_result_at_chance(runs):
     runs.loc[index, "status"] = "diverged"
     runs.loc[index, "val_accuracy"] = np.nan
     found = [c for c in grouped(runs) if c.facts["num_classes"] == 100]
-    assert all(c.seen(0, "val").tolist() == [0.01, 0.01] for c in found)
+    assert all([*c.by_seed(c.temperatures[0], "val").values()] == [0.01, 0.01] for c in found)
     assert all(c.diverged == 2 for c in found)
     # Whatever was recorded.
     assert content(grouped(runs.fillna({"val_accuracy": 0.77}))) == content(grouped(runs))
@@ -173,7 +173,7 @@ def test_the_mean_at_a_temperature_is_over_the_seeds_that_were_run():
     assert curve.means("val") == pytest.approx([0.15, 0.45, 0.5])
     assert curve.at(2.0, "val") == pytest.approx(0.3)
     assert curve.at(64.0, "val") == pytest.approx(0.5)
-    assert curve.seen(2, "val").tolist() == [0.5]
+    assert [*curve.by_seed(curve.temperatures[2], "val").values()] == [0.5]
     assert curve.runs == 5
 
 

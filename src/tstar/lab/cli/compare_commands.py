@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tstar._version import __version__
 from tstar.errors import TstarError, require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
@@ -76,8 +74,8 @@ def compare(
     found, stopped = _train(trainings * epochs, loaded, model, names, seeds=seeds, **asked)
     paths = found.save(output, _about(loaded)) if found.runs else []
     if as_json:
-        rows, runs = map(asdict, found.rows()), [run.to_dict() for run in found.runs]
-        tell_json({"rows": [*rows], "runs": runs, "stopped": stopped})
+        rows, runs = ([*map(asdict, each)] for each in (found.rows(), found.runs))
+        tell_json({"rows": rows, "runs": runs, "stopped": stopped})
     elif found.runs:
         table = found.table(f"{loaded.name}, {model}")
         typer.echo(replace(table, frame=table.frame.iloc[:, :7], note="").text())  # 80 characters
@@ -112,10 +110,7 @@ def _train(total: int, *given: Any, **asked: Any) -> tuple[Comparison, bool]:
 
 
 def _about(dataset: object) -> str:
-    import torch
+    from tstar.lab.sweep.provenance import versions
 
-    command = shlex.join(["tstar", *sys.argv[1:]])
-    return (
-        f"`{command}`\n\n{dataset!r}. tstar {__version__}, torch {torch.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}."
-    )
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    return f"`{shlex.join(['tstar', *sys.argv[1:]])}`\n\n{dataset!r}. {used}."

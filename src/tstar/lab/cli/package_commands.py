@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from datetime import date
 from importlib.metadata import distributions
 from pathlib import Path
@@ -20,8 +19,8 @@ from tstar.lab.cli.options import AsJson, Output, Where, about, given
 from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
 
 _PACKAGES = (
-    *("torch", "numpy", "typer", "rich", "torchvision", "timm", "transformers", "lightning"),
-    *("pandas", "scipy", "scikit-learn", "matplotlib", "pyarrow", "ray"),
+    *("typer", "rich", "torchvision", "timm", "transformers", "lightning", "pandas", "scipy"),
+    *("scikit-learn", "matplotlib", "pyarrow", "ray"),
 )
 # What later readers need of an advice: the case, and the recipe.
 _KEPT = (
@@ -85,16 +84,13 @@ def info(as_json: AsJson = False) -> None:
     """
     import torch
 
+    from tstar.lab.sweep.provenance import versions
     from tstar.lab.sweep.store import SCHEMA
 
     installed = {found.name.lower(): found.version for found in distributions()}
     facts = {
-        "tstar": __version__,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
-        "threads": f"{torch.get_num_threads()} (torch)",
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        **versions("cuda" if torch.cuda.is_available() else "cpu"),
+        "threads": f"{torch.get_num_threads()} of {os.cpu_count()} cores",
         "store format": SCHEMA,
         **{name: installed.get(name, "not installed") for name in _PACKAGES},
     }

@@ -197,6 +197,5 @@ def _trained_at(trained: Trained) -> tuple[float | None, str]:
     head: Any = trained.model.get_submodule(trained.facts.head or "")
     T, norm = 1.0 if isinstance(head, nn.Linear | nn.Conv2d) else None, "none"
     if hasattr(head, "temperature"):
-        kind, T = type(head.norm).__name__.lower(), float(head.temperature)
-        norm = next((word for word in ("batch", "layer") if kind.startswith(word)), "none")
+        T, norm = float(head.temperature), "none" if head.norm is None else "batch"
     return trained.result.extra.get("temperature", trained.temperature or T), norm

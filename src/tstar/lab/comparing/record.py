@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tstar.errors import require
 from tstar.lab.cells import disarmed
@@ -45,9 +45,6 @@ class Run:
     lr_factor: float = 1.0  # what it multiplied the learning rate by
     left: bool = False  # whether it decided to leave the model as it is
     error: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,7 @@ def _trained(done: Sequence[Run], temperature: float | None) -> str:
     first = done[0] if done else Run("", 0, "failed")
     if first.norm == "none" and temperature == 1 == first.lr_factor:
         return "plain"
-    said = {"batch": ["BN"], "layer": ["LN"]}.get(first.norm, [])
+    said = ["BN"] if first.norm == "batch" else []
     said += [] if temperature is None else [f"T = {temperature:.3g}"]
     said += [] if first.lr_factor == 1 else [f"lr ×{first.lr_factor:.3g}"]
     return ", ".join(said) or "–"

@@ -75,11 +75,6 @@ class Curve:
             )
         return found
 
-    def seen(self, index: int, on: Metric = "test") -> Array:
-        """The accuracies at one temperature, one for each seed that was run there."""
-        column: Array = self.values(on)[:, index]
-        return column[self.ran[:, index]]
-
     def means(self, on: Metric = "test", average: Average | None = None) -> Array:
         """Average accuracy over seeds at each temperature, (G,)."""
         found: Array = averaged(self.values(on), average or self.average, axis=0)

@@ -121,7 +121,7 @@ def noise(curves: Sequence[Curve], metric: Metric) -> float:
 
     With a single seed nothing is known of it, and :data:`TOLERANCE` stands in.
     """
-    seen = [curve.seen(i, metric) for curve in curves for i in range(len(curve.temperatures))]
+    seen = [[*c.by_seed(T, metric).values()] for c in curves for T in c.temperatures]
     several = [values for values in seen if len(values) > 1]
     if not several:
         return TOLERANCE

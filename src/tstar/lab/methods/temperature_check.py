@@ -44,11 +44,10 @@ class Trial(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The best trial, all of them in the order in which they ran, and how many: the cost."""
+    """The best trial, and all of them in the order in which they ran."""
 
     best: Trial
     trials: tuple[Trial, ...]
-    runs: int
 
 
 def search(method: Method, score: Callable[[Method], float | None]) -> Search:
@@ -80,7 +79,7 @@ def search(method: Method, score: Callable[[Method], float | None]) -> Search:
             "learning rate or narrow the range of β."
         )
     best = max(done, key=lambda t: (t.score or 0.0, -abs(math.log(t.temperature))))
-    return Search(best, tuple(trials), len(trials))
+    return Search(best, tuple(trials))
 
 
 def runs_of(method: Method) -> int:

@@ -288,7 +288,7 @@ def _methods(
     }
     for norm, temperatures in targets.items():
         curve = condition.curve(norm)
-        for method, T in temperatures.items() if curve is not None else ():
+        for method, T in temperatures.items():
             if curve is None or T is None:
                 continue
             grid = curve.temperatures.tolist()

@@ -21,7 +21,7 @@ from tstar.lab.training.layout import channels_last
 from tstar.lab.training.loop import Checkpoint, Progress, Result, length, train
 from tstar.lab.training.optim import make_optimizer
 from tstar.lab.training.parts import Parts, make_parts
-from tstar.output_layer import resolve_head, tempered_heads
+from tstar.output_layer import Head, resolve_head, tempered_heads
 
 if TYPE_CHECKING:
     from tstar.lab.data import DataSet
@@ -80,12 +80,7 @@ def run(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = make_model()
-            found = resolve_head(model, head, parts.ready(parts.x[:2]).cpu())
-            if found.num_classes != num_classes:
-                raise TstarError(
-                    f"The model must have one output for each of the data's {num_classes} classes, "
-                    f"got {found.num_classes}."
-                )
+            found = output_layer(model, head, parts.ready(parts.x[:2]).cpu(), num_classes)
             head = found.path
             facts = Facts(
                 num_features=found.num_features,
@@ -126,7 +121,18 @@ def run(
     trials = [[trial.temperature, trial.score] for trial in found.trials]
     seconds = sum(run.result.seconds for run in runs)
     result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
-    return replace(best, result=result, trainings=found.runs, temperature=found.best.temperature)
+    return replace(best, result=result, trainings=len(runs), temperature=found.best.temperature)
+
+
+def output_layer(model: nn.Module, path: str | None, example: Any, num_classes: int) -> Head:
+    """The output layer, which must have one output for each class of the data."""
+    found = resolve_head(model, path, example)
+    if found.num_classes != num_classes:
+        raise TstarError(
+            f"The model must have one output for each of the data's {num_classes} classes, got "
+            f"{found.num_classes}; change the model."
+        )
+    return found
 
 
 @contextmanager
