@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, stdev
 
 import numpy as np
 
-from tstar.errors import TstarError, require
+from tstar.errors import require
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class Paired:
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Paired:
     """``first`` − ``second``, pair by pair: mean, 95 % interval and paired t-test."""
-    if len(first) != len(second) or not first:
-        raise TstarError(
-            "A paired test needs as many values on either side, got "
-            f"{len(first)} and {len(second)}."
-        )
     differences = [a - b for a, b in zip(first, second, strict=True)]
     n, mean, error = len(differences), fmean(differences), standard_error(differences)
     if n < 2:

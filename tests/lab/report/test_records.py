@@ -69,8 +69,8 @@ def test_without_validation_the_metric_itself_chooses(make_store):
 def test_a_median_flows_through(store):
     mean, median = load(store), load(store, average="median")
     sweep = median.sweeps[0]
-    assert sweep.mean(4.0) == pytest.approx(np.median(sweep.seen(4.0)))
-    assert mean.sweeps[0].mean(4.0) == pytest.approx(np.mean(sweep.seen(4.0)))
+    assert sweep.curve.at(4.0) == pytest.approx(np.median(sweep.seen(4.0)))
+    assert mean.sweeps[0].curve.at(4.0) == pytest.approx(np.mean(sweep.seen(4.0)))
     judged = sweep.judged(4.0)
     assert judged.accuracy == pytest.approx(np.median(sweep.seen(4.0)))
     assert "--average median" in median.command("paper", "datasets")
@@ -156,7 +156,7 @@ def test_what_differs_anywhere_is_said_everywhere(make_store):
     }
 
 
-def test_parts_of_one_s_own_have_the_function_s_name(make_store):
+def test_parts_of_one_s_own_are_named(make_store):
     """A loss of one's own is in the title, and there the law's T is not judged."""
 
     def change(rows):
@@ -174,21 +174,10 @@ def test_parts_of_one_s_own_have_the_function_s_name(make_store):
         ]
 
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
-    assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, loss focal, 6 epochs"}
+    title = "easy · ./parts.py:Net · sgd, lr 0.1, loss ./parts.py:focal, 6 epochs"
+    assert {s.title for s in records.sweeps} == {title}
     assert all(s.law is None for s in records.sweeps)
     assert records.judged() == []
-
-
-def test_two_parts_of_one_name_keep_their_files(make_store):
-    def change(rows):
-        return [
-            (replace(spec, model=f"./{file}.py:Net", source="a" * 16), result)
-            for spec, result in rows
-            for file in ("one", "two")
-        ]
-
-    records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
-    assert {s.facts["model"] for s in records.sweeps} == {"./one.py:Net", "./two.py:Net"}
 
 
 def test_a_diverged_run_counts_as_chance(make_store):

@@ -139,9 +139,9 @@ def test_a_method_of_your_own_with_options(folder, inline):
     ("made", "message"),
     [
         ("3", "must return a tstar.lab.methods.Recipe, got int"),
-        ("Recipe(3, len)", "must have a torch.nn.Module as model, got 3"),
-        ("Recipe(model, 3)", "must have a function as loss, got 3"),
-        ("Recipe(model, len, on_batch=3)", "must have a function as on_batch, got 3"),
+        ("Recipe(3, len)", "failed: AttributeError"),
+        ("Recipe(model, 3)", "failed: TypeError"),
+        ("Recipe(model, len, on_batch=3)", "failed: TypeError"),
         ("Recipe(model, lambda z, y, x: 1 / 0)", r"parts\.py:method failed: ZeroDivisionError"),
     ],
 )

@@ -10,7 +10,7 @@ from torch import nn
 
 from tstar.checks import whole
 from tstar.difficulty import csg as measure_csg
-from tstar.errors import TstarError, shown
+from tstar.errors import TstarError
 from tstar.lab import methods as registry
 from tstar.lab.comparing.record import Comparison, Run
 from tstar.lab.data import load
@@ -48,18 +48,11 @@ def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "defa
     The baseline goes first if it is not among the methods: without it there is no paired test.
     """
     wanted = [name.strip() for name in names if name.strip()]
-    if not wanted or len(set(wanted)) < len(wanted):
-        raise TstarError(
-            f"Name one or more methods, each once, got {shown(wanted)}; "
-            "tstar.lab.methods.list() has them all."
-        )
     if baseline not in wanted:
         wanted.insert(0, baseline)
     count = seeds if isinstance(seeds, Sequence) else range(whole("seeds", seeds, least=1))
-    numbers = tuple(whole("A seed", seed, least=0) for seed in count)
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise TstarError(f"seeds must be one or more different seeds, got {shown(seeds)}.")
-    return Lineup({name: registry.get(name) for name in wanted}, numbers)
+    numbers = dict.fromkeys(whole("A seed", seed, least=0) for seed in count)
+    return Lineup({name: registry.get(name) for name in wanted}, tuple(numbers))
 
 
 def cost(method: Method) -> int:

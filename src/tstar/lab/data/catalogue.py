@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -120,12 +119,12 @@ def read_idx(path: Path) -> Tensor:
         guarded(f"{path} must be an idx file of unsigned bytes, but reading it failed"),
         (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream,
     ):
-        magic = stream.read(4)
-        sizes = np.frombuffer(stream.read(4 * min(magic[3], 4)), ">u4").tolist()
-        values = stream.read(math.prod(sizes) + 1)  # no more than the header promises
-        if magic[:3] != b"\x00\x00\x08" or len(values) != math.prod(sizes):
-            raise TstarError(f"{path} must be an idx file as its header says; fetch it again.")
-        return torch.from_numpy(np.frombuffer(values, np.uint8).reshape(sizes).copy())
+        content = stream.read()
+        if content[:3] != b"\x00\x00\x08":
+            raise ValueError("it starts with other bytes")
+        start = 4 + 4 * content[3]
+        sizes = np.frombuffer(content[4:start], ">u4").tolist()
+        return torch.from_numpy(np.frombuffer(content[start:], np.uint8).reshape(sizes).copy())
 
 
 def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool) -> DataSet:

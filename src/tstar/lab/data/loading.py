@@ -64,7 +64,12 @@ def load(
     if suffix:
         fine = load(name.removesuffix(suffix), root=base, size=size, download=download)
         return cifar100.derive(fine, suffix)
-    raise _not_found(name, base)
+    below = base.iterdir() if base.is_dir() else ()
+    files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below}
+    raise TstarError(
+        f"{unknown('data set', name, {*names(), *files})} It was not found below the data root "
+        f"({base}) or in this folder; set root=… or TSTAR_DATA to the folder that holds it."
+    )
 
 
 def locate(
@@ -118,13 +123,3 @@ def _read(path: Path, size: int | None, text_features: int) -> DataSet:
             f"size is for images, but {data.name} holds {data.domain} samples; leave size out."
         )
     return data
-
-
-def _not_found(name: str, root: Path) -> TstarError:
-    """An unknown name: what is near it, and where it was looked for."""
-    below = root.iterdir() if root.is_dir() else ()
-    files = {p.name.removesuffix(".npz").removesuffix("_train.csv") for p in below}
-    return TstarError(
-        f"{unknown('data set', name, {*names(), *files})} It was not found below the data root "
-        f"({root}) or in this folder; set root=… or TSTAR_DATA to the folder that holds it."
-    )

@@ -79,21 +79,11 @@ def own_method(reference: str, options: Mapping[str, Any]) -> Method:
 
     def prepare(model: nn.Module, facts: Facts, **options: Any) -> Recipe:
         with own.explained(reference):
-            recipe: Recipe = function(model, facts, **options)
-        check_recipe(recipe, reference)
+            recipe: Any = function(model, facts, **options)
+        if not isinstance(recipe, Recipe):
+            kind = type(recipe).__name__
+            raise TstarError(f"{reference} must return a tstar.lab.methods.Recipe, got {kind}.")
         recipe.loss = own.explained(reference)(recipe.loss)
         return recipe
 
     return Method(reference, prepare, frozenset(getattr(function, "needs", ())), options)
-
-
-def check_recipe(recipe: Any, name: str) -> None:
-    """Refuse what is not a recipe, or cannot be trained with."""
-    if not isinstance(recipe, Recipe):
-        kind = type(recipe).__name__
-        raise TstarError(f"{name} must return a tstar.lab.methods.Recipe, got {kind}.")
-    for part in ("model", "loss", "on_epoch", "on_batch", "finish", "report"):
-        value, kind = getattr(recipe, part), "torch.nn.Module" if part == "model" else "function"
-        missing = value is None and part not in ("model", "loss")
-        if not (missing or isinstance(value, nn.Module) or (callable(value) and part != "model")):
-            raise TstarError(f"The Recipe of {name} must have a {kind} as {part}, got {value!r}.")

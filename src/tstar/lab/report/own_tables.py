@@ -116,7 +116,7 @@ def _condition(sweep: Sweep) -> dict[str, Any]:
     facts, best = sweep.facts, sweep.ranking[0]
     bn = facts.get("norm", "batch") == "batch"
     judged = sweep.judged(sweep.law) if bn and sweep.law is not None else None
-    seeds = sweep.seen(best)
+    seeds, at_one = sweep.seen(best), sweep.curve.index_of(1.0)
     return {
         "data set": text(facts.get("dataset")),
         "model": text(facts.get("model")),
@@ -127,12 +127,12 @@ def _condition(sweep: Sweep) -> dict[str, Any]:
         "runs": sweep.curve.runs,
         "diverged": sweep.curve.diverged,
         "best T": best,
-        "best accuracy [%]": 100 * sweep.mean(best),
+        "best accuracy [%]": 100 * sweep.curve.at(best, sweep.metric),
         "± s.d.": 100 * float(seeds.std(ddof=1)) if len(seeds) > 1 else None,
         "law's T": judged and judged.temperature,
         "law's accuracy [%]": judged and 100 * judged.accuracy,
         "regret": judged and judged.regret,
-        "at T = 1 [%]": 100 * sweep.mean(1.0) if sweep.curve.index_of(1.0) is not None else None,
+        "at T = 1 [%]": None if at_one is None else 100 * sweep.curve.at(1.0, sweep.metric),
         "outside": judged is not None and judged.extrapolated,
     }
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tstar.errors import TstarError
-from tstar.lab.methods.interface import Facts, Method, check_recipe
+from tstar.lab.methods.interface import Facts, Method
 from tstar.lab.methods.temperature_check import runs_of, search
 from tstar.lab.training.config import Config
 from tstar.lab.training.layout import channels_last
@@ -98,7 +98,6 @@ def run(
                 samples=len(parts.y),
             )
             recipe = method.prepare(model, facts)
-            check_recipe(recipe, method.name)
             made = [
                 (float(h.temperature), h.norm is not None)
                 for h in tempered_heads(recipe.model).values()
