@@ -39,7 +39,7 @@ from tstar.surgery import check_task
 __all__ = ["Check", "Row", "check"]
 _TIMES = 3.0  # the rate, and the decay
 _LEAST_SHARE, _LEAST_STEPS, _LEAST_SEEDS = 0.03, 20, 2
-_MARGIN = 1.2  # of time: a machine may be slower later
+_MARGIN = 1.2  # on the time: a machine may become slower
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        """The result."""
+        """The result in one sentence."""
         share = f"{100 * self.steps / self.full_steps:.2g} %"
         pilot = f"In a pilot of {self.steps} steps ({share} of {self.full_steps:,})"
         if not self.rows:
@@ -144,7 +144,7 @@ class _Trial:
 
 
 class _Outcome(NamedTuple):
-    """Validation accuracy, how right each test sample is (0 or 1, 1/K if it diverged), which."""
+    """Validation accuracy, how right each test sample is (0 or 1; 1/K if it diverged)."""
 
     val: float
     right: list[float]
@@ -184,8 +184,8 @@ def check(
         data: a name or path, arrays, a ``Dataset``, a ``DataLoader``, or a dictionary of ``train``
             and ``test``.
         budget: minutes for the whole pilot.
-        share: of your steps; down to 3 % if the budget asks for it.
-        seeds: trainings of each way; down to 2 if the budget asks for it.
+        share: the share of your steps that a pilot trains; down to 3 % if the budget is small.
+        seeds: trainings of each way; down to 2 if the budget is small.
         config: the protocol of your training; the paper's by default.
         loss: your own, ``f(logits, targets)``, the mean over the batch; cross-entropy by default.
         csg: the difficulty of the data, if it is known, so that the formula can use it.
@@ -294,7 +294,7 @@ def _train(
 def _plan(
     step: float, parts: Parts, config: Config, share: float, seeds: int, seconds: float
 ) -> tuple[int, int, int]:
-    """Steps, ways and seeds that fit into the time, the most telling that do."""
+    """The most telling choice of steps, ways and seeds that fits into the time."""
     full, epochs = length(len(parts.y), config)
     forward = step * FORWARD / config.batch_size
 
@@ -392,7 +392,7 @@ def _protocol(config: Config | None, training: dict[str, Any]) -> Config:
 
 
 def _optimizer(given: Any) -> dict[str, Any]:
-    """What a ``Config`` says of an optimizer that is an object, a class or a function."""
+    """The fields of a ``Config`` for an optimizer that is an object, a class or a function."""
     if not isinstance(given, torch.optim.Optimizer):
         return {"optimizer": own.reference_to(given, "optimizer")}
     group, kind = given.param_groups[0], type(given)

@@ -64,7 +64,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean, from the sample's standard deviation; 0 for a single value."""
+    """The standard error of the mean, from the sample's deviation; 0 for a single value."""
     return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 

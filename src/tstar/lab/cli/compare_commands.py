@@ -20,7 +20,7 @@ from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
 if TYPE_CHECKING:
     from tstar.lab.comparing import Comparison, Run
 
-_FEATURES = 64  # of networks of adjustable width: every method is trained on every seed
+_FEATURES = 64  # of a network of adjustable width: small, since there are many trainings
 
 
 @app.command(rich_help_panel=RESEARCH)

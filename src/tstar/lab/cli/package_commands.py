@@ -103,8 +103,8 @@ def info(as_json: AsJson = False) -> None:
 @app.command(rich_help_panel=USE)
 def receipt(
     recipe: Annotated[Path | None, given("The advice, as advice.save() wrote it.")] = None,
-    accuracy: Annotated[float | None, about("With the advice, 0 to 1.", min=0, max=1)] = None,
-    plain: Annotated[float | None, about("Of the plain model, if known.", min=0, max=1)] = None,
+    accuracy: Annotated[float | None, about("As advised, from 0 to 1.", min=0, max=1)] = None,
+    plain: Annotated[float | None, about("The same without, if known.", min=0, max=1)] = None,
     share: Annotated[
         bool, about("Print all receipts for an issue; sends nothing.", "--share")
     ] = False,

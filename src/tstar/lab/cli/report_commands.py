@@ -130,7 +130,7 @@ def report(
     average: Average = None,
     variant: Variant = None,
     coefficients: CoefficientFile = None,
-    formats: Annotated[str, about("Of the figures, comma-separated: svg, pdf, png.")] = "svg",
+    formats: Annotated[str, about("Formats of the figures: svg, pdf, png.")] = "svg",
     no_fits: Annotated[bool, about("No tables of fitted coefficients.", "--no-fits")] = False,
     watch: Annotated[
         bool, about("Rebuild while a sweep runs; the page reloads.", "--watch")

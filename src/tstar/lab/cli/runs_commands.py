@@ -126,11 +126,11 @@ def merge_runs(
     if done.differing:
         keys = ", ".join(key[:8] for key in done.differing[:5])
         runs = counted(len(done.differing), "run")
-        typer.echo(f"Two stores differ in {runs}, of which the first are kept: {keys}", err=True)
+        typer.echo(f"Two stores differ in {runs}; the first result was kept: {keys}", err=True)
 
 
 def _cell(name: str, row: Mapping[str, Any]) -> str:
-    """A cell as a person reads it; of the rate also the method's factor: 0.1 ×3."""
+    """A cell as a person reads it; a rate also shows the method's factor: 0.1 ×3."""
     value = row[name]
     if value is None:
         return "–"

@@ -148,6 +148,6 @@ def _dry_run(
         )
     if found.missing:
         names = counted(len(found.missing), "data set")
-        tell(f"  {names} missing, of which random images of the same shape were timed:")
+        tell(f"  {names} missing; random images of the same shape were timed instead:")
     for text in found.missing.values():
         tell(f"    {text}")

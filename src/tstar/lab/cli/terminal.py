@@ -89,7 +89,7 @@ def duration(seconds: float | None) -> str:
 
 @contextmanager
 def progress(first: str = "") -> Iterator[Callable[[int, int, str], None]]:
-    """Called with what is done, of how many, and what is next: a bar, or a line now and then."""
+    """A function of what is done, the total and what is next: a bar, or a line now and then."""
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     terminal, said = ERRORS.is_terminal, time.monotonic()
     with Progress(*columns, console=ERRORS, disable=not terminal, transient=True) as bar:

@@ -22,7 +22,7 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
 
 def _training(
-    csg: Annotated[float | None, about("Difficulty of the data set, as of tstar csg.")] = None,
+    csg: Annotated[float | None, about("Difficulty of the data, from tstar csg.")] = None,
     variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
     coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
     optimizer: Annotated[str | None, about("sgd, adamw, lion, … With --lr and --steps.")] = None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Metric = Literal["val", "test"]
 # A frame with one row per run, or the path of a store.
 Runs: TypeAlias = "pd.DataFrame | str | os.PathLike[str]"
-# What defines a condition, of the columns that a store may have: every fact of the training.
+# The columns that define a condition: every fact of the training that a store may have.
 FACTS = (
     *("dataset", "size", "num_train", "num_classes", "classes", "train_samples", "label_noise"),
     *("data_seed", "model", "num_features", "trunk_features", "depth", "scenario", "weights"),
@@ -29,7 +29,7 @@ FACTS = (
 FOLLOW = ("domain", "csg")
 # What was done to the model. A curve has one of each.
 TREATMENT = ("norm", "backbone", "method", "options")
-# What stores of before had in columns of later.
+# What older stores mean by a column that they do not have.
 _DEFAULTS = {name: value for name, value in LATER.items() if value is not None}
 _DEFAULTS |= {"method": "fixed", "nesterov": 0}
 _LENGTHS = ("epochs", "steps")

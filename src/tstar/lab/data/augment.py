@@ -19,7 +19,7 @@ from tstar.lab.data.dataset import Domain
 
 # A mirrored digit, letter or traffic sign is another one, or none. Matched at the name's start.
 NO_FLIP = ("digits", "gtsrb", "mnist", "emnist", "kmnist", "qmnist", "usps", "svhn")
-# Samples measured at once for the standardization: so many of up to 64×64 pixels, else fewer.
+# Samples measured at once for the standardization; fewer if they exceed 64×64 pixels.
 _TOGETHER, _SMALL = 4096, 3 * 64 * 64
 
 
@@ -32,7 +32,7 @@ def augmentation(
 ) -> Callable[[Tensor, torch.Generator], Tensor] | None:
     """What ``f(batch, generator)`` does to a data set's batches; ``None`` for nothing.
 
-    The paper's for images: ``padding`` pixels on each side, of which a random crop is taken (an
+    The paper's for images: ``padding`` pixels are added on each side before a random crop (an
     eighth of the width by default); ``flip`` with probability ½, by default unless a mirrored image
     is another class (``NO_FLIP``); ``rotation`` by up to so many degrees. Signals: Gaussian jitter
     of 0.05, an amplitude from U(1 ± 0.1), a circular shift by up to a twentieth.

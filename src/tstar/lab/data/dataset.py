@@ -190,7 +190,7 @@ def stratified(
     """(rest, drawn): ``count`` samples drawn in proportion to the classes, and those that remain.
 
     Shares are rounded by largest remainder, so that they add up to ``count``. Each class keeps at
-    least ``keep`` samples in the rest (fewer than ``count`` are drawn where that leaves no choice)
+    least ``keep`` samples in the rest (fewer than ``count`` are drawn if they must be)
     and gives at least ``least``.
     """
     y = labels.numpy()

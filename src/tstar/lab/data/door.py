@@ -141,7 +141,7 @@ class Task(DataSet):
     raw: bool = True
 
     def __post_init__(self) -> None:
-        """Nothing more is asked."""
+        """Nothing is checked: the samples may be of any kind."""
 
 
 def as_task(data: Any) -> Task:
@@ -174,7 +174,7 @@ def as_task(data: Any) -> Task:
 
 
 def _read(data: Any) -> tuple[str, Tensor, list[Any]]:
-    """A name, samples N×… as they come, and their labels; of many samples a part."""
+    """A name, samples N×… as they come, and their labels; at most 20,000."""
     source = open_data(data)
     some = None
     if source.length is not None and source.length > _MOST:

@@ -59,7 +59,7 @@ def read_npz(path: Path, size: int | None) -> DataSet:
     """A ``.npz`` file with ``x_train, y_train, x_test, y_test`` and, if you like, ``classes``.
 
     N×H×W×C uint8 (or N×H×W, gray) are images, N×C×L floats signals, N×D numbers vectors. Labels are
-    0…K−1, or strings. ``x`` and ``y`` do as well; without a test part a seeded, stratified fifth
+    0…K−1, or strings. ``x`` and ``y`` work as well; without a test part a seeded, stratified fifth
     becomes one.
     """
     stored = read_arrays(path)

@@ -51,14 +51,14 @@ def fit(
         runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
         variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
         metric: ``"val"``, or ``"test"`` as in the paper.
-        average: of the seeds; the paper interpolates means, and reports medians elsewhere.
+        average: over the seeds; the paper interpolates means, and reports medians elsewhere.
         interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
         norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
         restarts: runs of the optimizer, if there are more than two coefficients.
         bootstrap: refits for the intervals; 0 for none.
-        seed: of the optimizer and the bootstrap.
+        seed: the seed of the optimizer and the bootstrap.
         skip: leave out conditions that cannot be used, and name them, instead of raising.
-        name: of the coefficient set.
+        name: the name of the coefficient set.
 
     Returns:
         The coefficients and all that is needed to judge them.

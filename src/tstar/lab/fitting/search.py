@@ -42,7 +42,7 @@ class Solution:
 
 
 def solve(problem: Problem, seed: int = 0, restarts: int = RESTARTS) -> Solution:
-    """The coefficients of lowest mean regret; of several, those with the smallest α."""
+    """The coefficients of lowest mean regret; if several tie, those with the smallest α."""
     seed, restarts = whole("seed", seed, least=0), whole("restarts", restarts, least=1)
     points = crossings(problem) if len(problem.names) == 2 else None
     if points is None:

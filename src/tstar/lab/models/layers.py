@@ -130,7 +130,7 @@ def uniform_init(output_layer: nn.Module, num_features: int) -> None:
 
 @contextmanager
 def own_random_numbers(seed: int | None) -> Iterator[None]:
-    """Inside, torch draws from ``seed`` on the CPU, then goes on as before; ``None``: as ever."""
+    """Inside, torch draws from ``seed`` on the CPU, then goes on as before; ``None`` does nothing."""
     if seed is None:
         yield
         return

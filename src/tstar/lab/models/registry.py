@@ -120,8 +120,8 @@ def build(
         if own.is_reference(name):
             return _yours(name, {**asked, "pretrained": pretrained})
     raise TstarError(
-        f"{unknown('network', name, OWN)} Of libraries: torchvision/NAME, timm/NAME, "
-        "transformers/NAME; of your own: module:name or ./file.py:name."
+        f"{unknown('network', name, OWN)} Libraries: torchvision/NAME, timm/NAME, "
+        "transformers/NAME. Your own: module:name or ./file.py:name."
     )
 
 

@@ -61,7 +61,7 @@ class Headline:
 
 
 def headline(records: Records) -> Headline:
-    """From all conditions with BN, three temperatures and a law's T; three of them at least."""
+    """The headline of the conditions with BN, three temperatures and a law's T; at least three."""
     sweeps = records.judged()
     if len(sweeps) < LEAST:
         raise TstarError(

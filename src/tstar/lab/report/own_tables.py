@@ -49,7 +49,7 @@ def advice_table(records: Records) -> Table:
             line["below best T"] = float(np.mean(left))
         lines.append(line | {"search": "a grid of runs" if name == _BEST else "none"})
     frame = pd.DataFrame(lines)
-    where = "all with BN" if len(sweeps) == len(judged) else f"of {len(judged)}, those with plain"
+    where = "all with BN" if len(sweeps) == len(judged) else "those that ran plain too"
     return Table(
         "advice",
         "The law's T beside its rivals",

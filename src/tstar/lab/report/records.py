@@ -153,12 +153,12 @@ def load(
     """Read a store (``.db``, ``.parquet`` or ``.csv``) for a report.
 
     Args:
-        path: of the store.
+        path: the store.
         metric: the accuracy to report, ``"test"`` as in the paper, or ``"val"``.
         average: over seeds, ``"mean"`` or ``"median"``; by default means, and medians in the
             paper's tables, as it has them.
-        variant: of the paper, to be judged in place of tstar's law.
-        coefficients: a set of your own to be judged.
+        variant: a variant of the paper that is judged in place of tstar's law.
+        coefficients: a set of your own that is judged.
         where: a condition that the runs must meet, such as ``'lr == 0.1'``.
         study: the file of a study, whose runs alone are taken.
 

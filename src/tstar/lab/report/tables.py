@@ -30,7 +30,7 @@ class Table:
     """A table.
 
     Attributes:
-        name: of its files. title: above it. note: how to read it.
+        name: the name of its files. title: the line above it. note: how to read it.
         frame: numbers and texts, one column per column.
         digits: decimals of a column's numbers; others are written as people do, "18,000".
         marks: (row, column) → "best" or "second".

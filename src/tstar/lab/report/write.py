@@ -62,11 +62,11 @@ def write_report(
 
     Args:
         runs: a store (``.db``), or an export of one (``.parquet``, ``.csv``).
-        folder: to write.
-        formats: of the figures in the folder, any of svg, pdf, png.
+        folder: the folder to write.
+        formats: the formats of the figures in the folder, any of svg, pdf, png.
         fits: whether to fit coefficients for the paper's three tables of them.
         reload: seconds after which the page loads itself again; 0: never.
-        progress: called with what is done, of how many, and what is next.
+        progress: called with what is done, the total, and what is next.
         options: metric, average, variant, coefficients, where and study, as for
             :func:`tstar.lab.report.load`.
 
@@ -128,7 +128,7 @@ def watch_report(
 
     Args:
         runs: a store (``.db``).
-        folder: to write.
+        folder: the folder to write.
         every: seconds between two looks at the store.
         tell: called with what happened.
         options: as for :func:`write_report`.

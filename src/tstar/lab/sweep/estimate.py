@@ -50,9 +50,9 @@ def shape_of(name: str) -> tuple[int, int, int, int] | None:
 
 @dataclass
 class DryRun:
-    """What is to do, and what of the data is missing: name → where it goes.
+    """What is to be done, and which data are missing: name → where they go.
 
-    ``seconds`` are of one worker; ``probed`` of ``kinds`` kinds of run were timed.
+    ``seconds`` is the time of one worker; ``probed`` of ``kinds`` kinds of run were timed.
     """
 
     data_root: str | None

@@ -89,7 +89,7 @@ def run_study(
         store: the SQLite file of results; made if it does not exist. One sweep at a time owns it.
         engine: ``"local"`` (processes of this machine) or ``"ray"``.
         workers: runs at once; by default one per GPU, or one per core.
-        address: of a Ray cluster.
+        address: the address of a Ray cluster.
         data_root: the folder below which data sets are found; ``TSTAR_DATA`` by default.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …; an error if there is none.
         gpus_per_run: a share of a GPU for each run, such as 0.25: four runs at once on each.

@@ -66,8 +66,8 @@ class Spec:
         num_features: the width M of the output layer's input; the network's own by default.
         method: ``"fixed"`` for a fixed temperature, a method's name, or yours: ``f(model, facts)``,
             a ``Recipe``.
-        temperature: T, of a fixed temperature only.
-        norm: ``"batch"`` or ``"none"`` before the output layer, of a fixed temperature only; in a
+        temperature: T, if the method is ``"fixed"``.
+        norm: ``"batch"`` or ``"none"`` before the output layer, if the method is ``"fixed"``; in a
             study, none by default: the plain network.
         options: the method's options, as JSON.
         teacher_features: M of the teacher, for methods that need one.
@@ -75,8 +75,8 @@ class Spec:
         scenario: ``"scratch"`` or ``"finetune"``.
         weights: for fine-tuning, ``"default"`` (the model library's own) or the path below the data
             root of a state dict.
-        backbone: how loudly the backbone hears the loss, of a fixed temperature: ``"as-is"``,
-            ``"matched"`` or ``"times-t"``.
+        backbone: the gradient into the backbone, if the method is ``"fixed"``: ``"as-is"``,
+            ``"matched"`` (to the plain model's) or ``"times-t"`` (multiplied by T).
         trunk_features: the width of the network before a last, wider layer of M features; its own
             by default.
         depth: the network's number of blocks; its own by default.
@@ -156,7 +156,7 @@ class Spec:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as plain JSON types, flat, without where it runs."""
+        """The spec as plain JSON types, flat, without the device."""
         mine = asdict(self)
         config = mine.pop("config")
         return mine | {name: config[name] for name in CONFIG_FIELDS}

@@ -63,7 +63,7 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """Of all runs that the study asks for."""
+        """A hash of all runs that the study asks for."""
         return hashlib.sha256("".join(spec.key for spec in self.specs).encode()).hexdigest()[:12]
 
 
@@ -208,7 +208,7 @@ class Sources:
         self._hashes: dict[str, str] = {}
 
     def find(self, field: str, value: object) -> str | None:
-        """Where a part is, imported so that a broken one is told at once; else ``None``."""
+        """The place of a part, which is imported: a broken one is reported now. Else ``None``."""
         if field not in OWN or not isinstance(value, str):
             return None
         known = self.places.get(field, {})
@@ -227,7 +227,7 @@ class Sources:
         return place
 
     def hash(self, point: Mapping[str, Any]) -> str | None:
-        """Of the files of all parts of one run. Data are known by the checksum of their arrays."""
+        """A hash of the files of all parts of one run; data have a checksum of their own."""
         found = {field: self.find(field, point.get(field)) for field in OWN if field != "dataset"}
         hashes = [f"{field} {self._hashes[place]}" for field, place in found.items() if place]
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()[:16] if hashes else None

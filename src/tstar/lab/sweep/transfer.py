@@ -97,7 +97,7 @@ def _typed(table: pd.DataFrame) -> pd.DataFrame:
 def export(
     store: str | Path, path: str | Path, *, where: str | None = None, study: str | None = None
 ) -> int:
-    """Write every finished run to ``.parquet`` or ``.csv``; the number of rows."""
+    """Write every finished run to ``.parquet`` or ``.csv``; returns their number."""
     path = Path(path)
     if path.suffix not in _EXPORTS:
         raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tstar.lab.data import DataSet
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
-# Of a learning curve: longer trainings are measured after every second, third, … epoch.
+# Points of a learning curve; longer trainings are measured every second, third, … epoch.
 MOST_POINTS = 250
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave. Accuracies are shares in [0, 1], of the last epoch; losses are in nats.
+    """The result of a run. Accuracies are shares after the last epoch; losses are in nats.
 
     ``curves`` has one list per quantity, one number per epoch, or per epoch in the list ``epoch``.
     ``train_*`` are means over the epoch's augmented batches; ``nll``, ``ece`` are the test set's.
@@ -61,7 +61,7 @@ class Result:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def accuracies(self, num_classes: int) -> tuple[float | None, float | None]:
-        """Of validation and test data; a run that diverged guesses: it counts as chance, 1/K."""
+        """Validation and test accuracy; a run that diverged counts as chance, 1/K."""
         if self.status == "diverged":
             return 1 / num_classes, 1 / num_classes
         return self.val_accuracy, self.test_accuracy
@@ -162,7 +162,7 @@ class _Training:
         self.recorded: dict[str, Any] = {}
         self.first, self.step, self.seen, self.started = 1, 0, 0, time.perf_counter()
         self.seconds = 0.0
-        # Of the epoch: batches and samples done, sums kept on the model's device.
+        # Batches and samples done in this epoch; the sums stay on the model's device.
         self.done, self.count, self.lr = 0, 0, 0.0
         self.loss_sum = torch.zeros((), device=self.device)
         self.correct = torch.zeros((), device=self.device)
