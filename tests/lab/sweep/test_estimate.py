@@ -48,7 +48,7 @@ def test_what_stands_in_has_the_catalogued_shape(tmp_path):
     data = found.read(DataKey("stl10", 16))
     assert (data.x_train.shape[1:], data.num_classes) == ((3, 16, 16), 10)
     assert found.probed == 1
-    with pytest.raises(TstarError, match="neither a data set of the catalogue"):
+    with pytest.raises(TstarError, match="Unknown data set"):
         dry_run(parse_study(text.format("unknown")), None, data_root=str(tmp_path))
     assert shape_of("cifar100@10") == (10, 32, 25_000, 5_000)
     assert shape_of("cifar100-hard1") == (10, 32, 5_000, 1_000)

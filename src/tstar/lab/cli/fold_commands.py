@@ -68,26 +68,21 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
     """The tempered state dict in what a trainer saved: itself, or the entry that is one."""
     from tstar.surgery import tempered_prefixes
 
-    if not isinstance(saved, Mapping):
+    found = saved.get(key) if key is not None and isinstance(saved, Mapping) else saved
+    if not isinstance(found, Mapping):
+        has = f"; the checkpoint has {list(saved)}" if isinstance(saved, Mapping) else ""
         raise TstarError(
-            "A checkpoint must be a state dict, or a dict that holds one, got "
-            f"{type(saved).__name__}."
+            "A checkpoint, or its entry --key, must be a state dict, or a dict that holds one, got "
+            f"{type(found).__name__}{has}."
         )
-    if key is not None:
-        if not isinstance(saved.get(key), Mapping):
-            raise TstarError(
-                f"--key must name a state dict in the checkpoint, got {key!r}; it has "
-                f"{list(saved)}."
-            )
-        return saved[key]  # type: ignore[no-any-return]
-    if tempered_prefixes(saved):
-        return saved
-    inside = [k for k, v in saved.items() if isinstance(v, Mapping) and tempered_prefixes(v)]
+    if key is not None or tempered_prefixes(found):
+        return found
+    inside = [k for k, v in found.items() if isinstance(v, Mapping) and tempered_prefixes(v)]
     if len(inside) > 1:
         raise TstarError(
             f"Found {len(inside)} tempered state dicts ({inside}); pass --key to choose one."
         )
-    return saved[inside[0]] if inside else saved
+    return found[inside[0]] if inside else found
 
 
 def _load(path: Path) -> tuple[Any, dict[str, str]]:

@@ -144,8 +144,6 @@ def _cell(name: str, row: Mapping[str, Any]) -> str:
         return f"{value:.4g}" + (f" ×{factor:.4g}" if factor != 1 else "")
     if name == "seconds":
         return duration(value)
-    if name == "augment" and not isinstance(value, str):
-        return "true" if value else "false"
     if name.endswith("accuracy"):
         return f"{100 * value:.2f}"
     return f"{value:.4g}" if isinstance(value, float) else printable(value)

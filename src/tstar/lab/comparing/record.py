@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -94,9 +93,9 @@ class Comparison:
 
     def rows(self) -> list[Row]:
         """One row per method, in the order in which they ran, tested against the baseline."""
-        names = [*dict.fromkeys(run.method for run in self.runs)]
-        ordered = sorted(self.runs, key=lambda run: names.index(run.method))
-        groups = {name: [*runs] for name, runs in groupby(ordered, lambda run: run.method)}
+        groups: dict[str, list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault(run.method, []).append(run)
         scores = {
             name: {r.seed: 100 * r.test_accuracy for r in runs if r.test_accuracy is not None}
             for name, runs in groups.items()

@@ -11,6 +11,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -59,23 +60,18 @@ class Entry:
     def read(self, root: Path, size: int | None, download: bool) -> DataSet:
         """The data set, or one error that says what to put where."""
         base, downloads = self.base(root), self.loader is not None
-        # Asked first: some loaders create folders before they find out that there is nothing.
-        reason = "it is not there"
-        if base is not None or not self.folder or (download and downloads):
-            try:
-                if self.name in _READERS:
-                    return _READERS[self.name](base or root, size, download)
-                return _from_torchvision(self, base or root, size, download)
-            except TstarError:
-                raise
-            except (OSError, RuntimeError, LookupError, ValueError) as error:
-                reason = f"{type(error).__name__}: {str(error).strip()}"
         fetch = f"or fetch it with tstar.lab.data.load({self.name!r}, download=True), "
-        raise TstarError(
-            f"{self.name} must be on disk as {root / self.folder}, but reading it failed "
-            f"({reason}); get it from {self.source} and unpack it there, "
-            f"{fetch if downloads else ''}or set root=… or TSTAR_DATA to the folder that holds it."
+        must = (
+            f"{self.name} must be on disk as {root / self.folder}; get it from {self.source} and "
+            f"unpack it there, {fetch if downloads else ''}or set root=… or TSTAR_DATA to the "
+            "folder that holds it"
         )
+        # Asked first: some loaders create folders before they find out that there is nothing.
+        if base is None and self.folder and not (download and downloads):
+            raise TstarError(f"{must}: it is not there.")
+        read = _READERS.get(self.name, partial(_from_torchvision, self))
+        with guarded(must):
+            return read(base or root, size, download)
 
 
 def read_digits(root: Path, size: int | None, download: bool) -> DataSet:

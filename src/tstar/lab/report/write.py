@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -136,14 +135,11 @@ def watch_report(
     path = Path(runs)
     if path.suffix not in (".db", ".sqlite", ".sqlite3") or not path.is_file():
         raise TstarError(f"Only a store of a sweep (.db) that exists can be watched, got {path}.")
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    seen, reload = None, max(5, int(every))
+    seen, reload = 0, max(5, int(every))
     try:
         while True:
-            # SQLite counts the commits of other connections; it reads no row for that.
-            version = connection.execute("PRAGMA data_version").fetchone()[0]
-            if version != seen:
-                seen = version
+            if (changed := path.stat().st_mtime_ns) != seen:
+                seen = changed
                 try:
                     made = write_report(runs, folder, reload=reload, **options)
                     tell(f"{time.strftime('%H:%M:%S')} {made.page}")
@@ -152,8 +148,6 @@ def watch_report(
             time.sleep(every)
     except KeyboardInterrupt:
         tell("stopped: the page no longer loads itself")
-    finally:
-        connection.close()
         page = Path(folder) / "index.html"
         if page.is_file():
             text = page.read_text(encoding="utf-8").replace(RELOAD.format(reload), "", 1)
