@@ -78,7 +78,7 @@ def test_failed_runs_make_the_command_fail(run, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["sweep", "none.toml"], "does not exist; check the path"),
+        (["sweep", "none.toml"], "could not be read; check the path"),
         (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
         (["sweep", "study.toml", "lr"], "A change must be KEY=VALUE"),
         (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
