@@ -50,6 +50,12 @@ def test_labels_far_beyond_the_number_of_samples(tmp_path: Path) -> None:
             load(path)
 
 
+def test_an_archive_that_unpacks_to_much_more(tmp_path: Path) -> None:
+    path = stored(tmp_path, x_train=np.zeros((2**14, 5000), np.int8), y_train=np.arange(2**14) % 3)
+    assert path.stat().st_size < 1 << 20
+    refused(path, "store it without compression")
+
+
 def folder_with(folder: Path) -> Path:
     image = pytest.importorskip("PIL.Image")
     for name in "ab":
@@ -64,6 +70,16 @@ def test_a_huge_picture_is_refused_unread(tmp_path: Path) -> None:
     path = folder_with(tmp_path)
     image.new("1", (14_000, 14_000)).save(path / "a" / "huge.png")
     refused(path, r"huge\.png")
+
+
+def test_a_folder_of_other_things_is_not_walked_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder_with(tmp_path)
+    monkeypatch.setattr("tstar.lab.data.images._OTHERS", 3)
+    for i in range(4):
+        (path / "a" / f"{i}.txt").touch()
+    refused(path, "more than 3 other files")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")

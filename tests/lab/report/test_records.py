@@ -174,8 +174,7 @@ def test_parts_of_one_s_own_are_named(make_store):
         ]
 
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
-    title = "easy · ./parts.py:Net · sgd, lr 0.1, loss ./parts.py:focal, 6 epochs"
-    assert {s.title for s in records.sweeps} == {title}
+    assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, loss focal, 6 epochs"}
     assert all(s.law is None for s in records.sweeps)
     assert records.judged() == []
 
@@ -183,7 +182,7 @@ def test_parts_of_one_s_own_are_named(make_store):
 def test_a_diverged_run_counts_as_chance(make_store):
     records = load(make_store(diverged=(0, 1, 2), tasks=TASKS[:1], widths=(64,)))
     (sweep,) = records.with_norm("none")
-    assert sweep.mean(1.0) == pytest.approx(1 / TASKS[0][2])
+    assert sweep.seen(1.0) == pytest.approx(1 / TASKS[0][2])
 
 
 def test_bad_input_is_refused(store, tmp_path):

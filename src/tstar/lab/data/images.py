@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".tif", 
 # What a file holds counts, not how it is called: PostScript, which is a program, is never run.
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
 _PART = 1 << 27  # bytes that are decoded at once
+_OTHERS = 20_000  # files and folders that a class may hold besides its images
+_GROWTH, _GROWN = 64, 256 << 20  # times that a file may grow when it is unpacked; or bytes
+_large = threading.Lock()  # images of 4 million pixels and more are decoded one at a time
 Files = list[tuple[Path, int]]
 
 
@@ -102,12 +107,29 @@ def _files(folder: Path, classes: Sequence[str]) -> Files:
         raise TstarError(
             f"Classes of {folder} must occur in the training part, but {strange[0]!r} does not."
         )
-    return [
-        (file, label)
-        for label, name in enumerate(classes)
-        for file in sorted((folder / name).rglob("*"))
-        if file.suffix.lower() in EXTENSIONS and not file.name.startswith(".")
-    ]
+    found = (sorted(_images(folder / name)) for name in classes)
+    return [(file, label) for label, files in enumerate(found) for file in files]
+
+
+def _images(folder: Path) -> Iterator[Path]:
+    others = 0
+    for file in folder.rglob("*"):
+        if file.suffix.lower() in EXTENSIONS and not file.name.startswith("."):
+            yield file
+        elif (others := others + 1) > _OTHERS:
+            raise TstarError(
+                f"{folder} must be a folder of images, but holds more than {_OTHERS:,} other files "
+                "and folders."
+            )
+
+
+def check_growth(what: object, needed: int, packed: int) -> None:
+    """Refuse a small file that would take much memory once it is unpacked."""
+    if needed > max(_GROWN, _GROWTH * packed):
+        raise TstarError(
+            f"{what} has {packed:,} bytes and would take {needed:,} in memory, more than "
+            f"{_GROWTH} times as many; if that is right, store it without compression."
+        )
 
 
 def decode(path: Path, size: int | None = None) -> np.ndarray:
@@ -119,7 +141,10 @@ def decode(path: Path, size: int | None = None) -> np.ndarray:
         guarded(f"{path} must be a readable image, but reading it failed"),
         pil.open(path, formats=_FORMATS) as image,
     ):
-        return pixels_of(image, size)
+        pixels = image.width * image.height
+        check_growth(path, 8 * pixels, path.stat().st_size)  # four of PIL's bytes, four of ours
+        with _large if pixels > 1 << 22 else nullcontext():
+            return pixels_of(image, size)
 
 
 def pixels_of(image: Any, size: int | None) -> np.ndarray:

@@ -22,6 +22,7 @@ from tstar.lab.curves.conditions import Average, order, without
 from tstar.lab.curves.reading import Metric, ordinary
 from tstar.lab.report.law import law, of_paper
 from tstar.lab.sweep.columns import FINAL, json_object
+from tstar.lab.sweep.spec import OWN
 
 # Facts that a panel shows in its title or on its axes, or that follow from the data set.
 _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "norm", "method")
@@ -167,7 +168,7 @@ def load(
     """
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
-    frame = ordinary(read(path, where, study))
+    frame = _named(ordinary(read(path, where, study)))
     if "status" in frame:
         frame = frame[frame["status"] != "running"].reset_index(drop=True)
     if frame.empty:
@@ -210,6 +211,15 @@ def _judge(
         get(variant)  # an unknown name is refused here, not later
         return lambda facts: of_paper(facts, variant=variant), f"the paper's variant {variant!r}"
     return law, "tstar's own, at each run's own learning rate"
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with parts of one's own by the function's name; two of a name keep their files."""
+    names = [name for name in OWN if name in frame]
+    parts = {v for name in names for v in frame[name].dropna().unique() if ".py:" in str(v)}
+    short = {part: str(part).rpartition(":")[2] for part in parts}
+    told = {part: name for part, name in short.items() if [*short.values()].count(name) == 1}
+    return frame.assign(**{name: frame[name].replace(told) for name in names}) if told else frame
 
 
 def _setting(

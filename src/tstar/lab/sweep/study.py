@@ -121,6 +121,8 @@ def make_study(
         )
     # Another name: the runs of the study as it is written are still asked for.
     full = " ".join((tables.get("name", name), *changes))
+    if len(full) > 200:
+        raise TstarError(f"A study's name must have at most 200 characters, got {len(full)}.")
     about, csg = tables.get("about", ""), tables.get("csg", True)
     return Study(full, tuple(seen.values()), about, csg, parts.places)
 
