@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import lr_scheduler as schedulers
 
 import tstar
 from tstar import TstarError
@@ -340,8 +341,8 @@ def test_four_lines_one_line_and_json(name, tmp_path):
     assert advice.leave == (advice.action == "leave")
     assert ("advice.apply" in lines[0]) is not advice.leave
     assert ("BatchNorm" in lines[0]) == (advice.norm is not None)
-    for word in ("travel", "standard deviation", "Coefficients", "lr_factor"):
-        assert word not in str(advice)
+    for word in ("travel", "standard deviation", "Coefficients", "insertable", "widened", "family"):
+        assert word not in str(advice) + advice.details()
     assert max(map(len, advice.details().splitlines())) <= 100
     assert advice.card().endswith((".", "%."))
     assert ("by at most 3e-06" in advice.card(2.9e-6)) == advice.surgery
@@ -370,6 +371,17 @@ def test_what_stays_is_kept_and_what_changes_is_set():
     assert "take lr 0.1, take weight decay 0.0005" in assumed
 
 
+def test_what_was_not_measured_is_cautioned():
+    soft = nn.KLDivLoss(reduction="batchmean")
+    smooth = partial(F.cross_entropy, label_smoothing=0.1)
+    dense = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 10, 1))
+    told = {"soft targets": (network(), soft), "label smoothing": (network(), smooth)}
+    told |= {"each pixel or token": (dense, None), "not fit": (network(), nn.CrossEntropyLoss())}
+    for words, (net, loss) in told.items():
+        assert words in str(recommend(net, loss=loss, **HOW)).splitlines()[2]
+    assert "the output layer 10" in str(recommend(network(), (torch.rand(9, 3, 8, 8), torch.arange(9)), **HOW))  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
@@ -379,7 +391,7 @@ def test_what_stays_is_kept_and_what_changes_is_set():
         (SITUATIONS["ViT, SGD 0.1"][0], "fell to 5 %"),
         (short(label_smoothing=0.1), "label smoothing"),
         (replace(short(), assumed=("lr=0.1",)), "assumes lr=0.1"),
-        (short(), "does not fit its training set (85% likely)"),
+        (short(), "does not fit its training set (85 % likely)"),
         (wide_adam(), "a higher rate"),
         (paper(), "not shuffled"),
         (short(tuned=True, insertable=False), "nothing changes"),
@@ -412,51 +424,120 @@ def test_apply_tempers_in_place_and_sets_rate_and_decay():
     assert optimizer.param_groups[1]["lr"] == pytest.approx(0.15)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda o: torch.optim.lr_scheduler.OneCycleLR(o, max_lr=0.1, total_steps=10),
-        lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 10),
-        lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda step: 1 - step / 10),
-        lambda o: torch.optim.lr_scheduler.SequentialLR(
-            o,
-            [torch.optim.lr_scheduler.LinearLR(o, 0.5, total_iters=3),
-             torch.optim.lr_scheduler.CosineAnnealingLR(o, 7)],
-            milestones=[3],
-        ),
-    ],
-)  # fmt: skip
-def test_a_scheduler_goes_on_from_the_new_rate(make):
-    """Its rates are three times those of a twin that nothing was applied to."""
+def warm_cosine(optimizer):
+    parts = [schedulers.LinearLR(optimizer, 0.5, total_iters=3), schedulers.CosineAnnealingLR(optimizer, 7)]  # fmt: skip
+    return schedulers.SequentialLR(optimizer, parts, milestones=[3])
+
+
+def timm_cosine(optimizer):
+    timm = pytest.importorskip("timm.scheduler")
+    return timm.CosineLRScheduler(optimizer, t_initial=10, warmup_t=3, warmup_lr_init=0.0)
+
+
+SCHEDULERS = {
+    "one cycle": lambda o: schedulers.OneCycleLR(o, max_lr=[g["lr"] for g in o.param_groups], total_steps=10),
+    "cyclic": lambda o: schedulers.CyclicLR(o, [g["lr"] / 9 for g in o.param_groups], [g["lr"] for g in o.param_groups], 3),
+    "cosine": lambda o: schedulers.CosineAnnealingLR(o, 10),
+    "lambda": lambda o: schedulers.LambdaLR(o, lambda step: 1 - step / 10),
+    "plateau": lambda o: schedulers.ReduceLROnPlateau(o, patience=1),
+    "sequential": warm_cosine,
+    "timm": timm_cosine,
+    "transformers": lambda o: pytest.importorskip("transformers").get_cosine_schedule_with_warmup(o, 3, 9),
+}  # fmt: skip
+RATE = dict(action="rate", temperature=1.0, norm=None, lr=0.3)
+HEAD = dict(action="head_lr", temperature=1.0, norm=None, lr=0.1, head_lr=1.0)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize(("known", "body", "head"), [(RATE, 3, 3), (HEAD, 1, 10)])
+def test_a_scheduler_goes_on_from_the_new_rate(name, known, body, head):
+    """Each rate of the whole schedule is a multiple of that of a twin without the advice."""
 
     def rates(apply):
         net = network(128)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-        scheduler = make(optimizer)
+        layers = [{"params": net[0].parameters(), "lr": 0.02}, {"params": net[1:].parameters()}]
+        optimizer = torch.optim.SGD(layers, lr=0.1, momentum=0.9)
+        scheduler = SCHEDULERS[name](optimizer)
         if apply:
-            rate = replace(advised(short()), action="rate", temperature=1.0, norm=None, lr=0.3)
-            rate.apply(net, optimizer, scheduler)
+            replace(advised(short()), **known).apply(net, optimizer, scheduler)
         found = []
-        for _ in range(9):
-            found.append(optimizer.param_groups[0]["lr"])
+        for epoch in range(1, 10):
+            groups = [(g["lr"], {*map(id, g["params"])}) for g in optimizer.param_groups]
+            found.append([next(lr for lr, held in groups if id(m.weight) in held) for m in (net[0], net[1], net[-1])])  # fmt: skip
             optimizer.step()
-            scheduler.step()
+            scheduler.step(*([epoch] if name in ("plateau", "timm") else []))
         return found
 
-    assert rates(True) == pytest.approx([3 * rate for rate in rates(False)])
+    wanted = [[body * a, body * b, head * c] for a, b, c in rates(False)]
+    got = rates(True)
+    assert got[1:] == [pytest.approx(row) for row in wanted[1:]]
+    assert name == "timm" or got[0] == pytest.approx(wanted[0])
 
 
-def test_the_heads_own_rate_is_a_group_of_its_own():
+def test_the_heads_own_rate_is_a_group_of_its_own_and_set_once():
+    net, advice = network(128), replace(advised(short()), **HEAD)
+    optimizer = torch.optim.SGD(net.named_parameters(), lr=0.1)
+    for _ in range(2):  # a cell of a notebook runs twice
+        assert advice.apply(net, optimizer) is net
+        rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+        assert {rates[id(p)] for p in net[-1].parameters()} == {1.0}
+        assert {rates[id(p)] for p in net[0].parameters()} == {0.1}
+    assert optimizer.param_groups[-1]["param_names"] == ["5.weight", "5.bias"]
+
+
+def test_a_scheduler_that_is_not_passed_is_noticed():
     net = network(128)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    advice = replace(advised(short()), action="head_lr", temperature=1.0, norm=None, lr=0.1, head_lr=1.0)  # fmt: skip
+    schedulers.CosineAnnealingLR(optimizer, 10)
+    with pytest.warns(tstar.TstarWarning, match="has a scheduler already"):
+        replace(advised(short()), **RATE).apply(net, optimizer)
+    net = network(128)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.3)
+    schedulers.CosineAnnealingLR(optimizer, 10)
+    replace(advised(short()), **RATE).apply(net, optimizer)  # its rate is right already
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("first", ["decay", "no decay"])
+def test_decay_is_set_where_there_is_one_and_the_norm_has_none(bias, first):
+    """timm lists the group without decay first; a head without a bias has its weight alone."""
+    net = network(128)
+    net[-1] = nn.Linear(128, 10, bias=bias)
+    kinds = [[p for p in net.parameters() if (p.ndim > 1) == wide] for wide in (True, False)]
+    groups = [{"params": p, "weight_decay": d} for p, d in zip(kinds, (5e-4, 0.0), strict=True)]
+    optimizer = torch.optim.SGD(groups if first == "decay" else groups[::-1], lr=0.1)
+    assert recommend(net, optimizer=optimizer, steps=1000, batch_size=64).training.weight_decay == 5e-4  # fmt: skip
+    advice = replace(advised(short()), weight_decay=1.5e-3)
+    advice.apply(net, optimizer)
+    decays = {id(p): g["weight_decay"] for g in optimizer.param_groups for p in g["params"]}
+    assert decays[id(net[-1].weight)] == pytest.approx(1.5e-3)
+    assert {decays[id(p)] for p in net[-1].norm.parameters()} == {0.0}
+
+
+def test_a_decay_that_is_advised_is_set_where_there_was_none():
+    net = network(128)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    advised(short()).apply(net, optimizer)
+    assert optimizer.param_groups[0]["weight_decay"] == 5e-4
+
+
+def test_rates_alone_are_set_in_a_wrapped_model_too():
+    net = torch.nn.DataParallel(network(128))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    assert replace(advised(short()), **RATE).apply(net, optimizer) is net
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.3)
+    with pytest.raises(TstarError, match="before it is wrapped"):
+        advised(short()).apply(net, optimizer)
+
+
+def test_a_model_that_was_tempered_before_gets_its_rates():
+    advice = replace(advised(short()), lr=0.3)
+    net = tstar.temper(network(128), advice)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     assert advice.apply(net, optimizer) is net
-    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
-    assert {rates[id(p)] for p in net[-1].parameters()} == {1.0}
-    assert {rates[id(p)] for p in net[0].parameters()} == {0.1}
-    scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer)
-    with pytest.raises(TstarError, match="before the scheduler is built"):
-        advice.apply(net, optimizer, scheduler)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.3)
+    with pytest.raises(TstarError, match="already tempered"):
+        replace(advice, temperature=40.0).apply(net, optimizer)
 
 
 def test_for_trainers_and_searchers():
@@ -468,16 +549,25 @@ def test_for_trainers_and_searchers():
     assert (made.learning_rate, made.weight_decay) == (0.003, 0.01)
     assert args.learning_rate == 1e-4
 
-    class Study:
-        def enqueue_trial(self, trial):
-            self.trial = trial
+    with pytest.raises(TstarError, match="AdviceCallback"):  # it has one rate only
+        replace(advice, head_lr=0.03).hf_args(args)
 
-    study = Study()
+
+@pytest.mark.parametrize("facts", [short(), wide_adam(), short(weight_decay=0.0)])
+def test_a_study_starts_with_the_recipe_and_searches_around_it(facts):
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study, advice = optuna.create_study(), replace(advised(facts), head_lr=0.3)
     ranges = advice.enqueue(study)
-    assert study.trial == {"lr": 0.003, "weight_decay": 0.01}
-    assert ranges["lr"] == pytest.approx((0.0003, 0.03))
-    advised(short()).enqueue(study)
-    assert study.trial["temperature"] == advised(short()).temperature
+
+    def objective(trial):
+        found = {name: trial.suggest_float(name, *ends, log=True) for name, ends in ranges.items()}
+        return sum(abs(value) for value in found.values())
+
+    study.optimize(objective, n_trials=2)
+    names = ["lr", "head_lr", "weight_decay", "temperature"]
+    wanted = {n: getattr(advice, n) for n in names if getattr(advice, n) and (n != "temperature" or advice.surgery)}  # fmt: skip
+    assert study.trials[0].params == pytest.approx(wanted)
 
 
 def test_the_flow():

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -31,22 +33,22 @@ def train(model, x, y, *, order, epochs=2, batch=16, lr=0.05):
     return model
 
 
-def repeat(model, times, *args, **kwargs):
-    for _ in range(times):
-        model(*args, **kwargs)
-
-
 def net(seed=0):
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 4))
 
 
-def test_batches_ordered_by_class_are_reported_once():
-    x, y = blobs()
-    with pytest.warns(TstarWarning) as seen:
-        train(tstar.temper(net(), 2.0), x, y, order=torch.arange(len(y)), epochs=6)
-    ordered = [w for w in seen if "shuffle=True" in str(w.message)]
-    assert len(ordered) == 1
+@pytest.mark.parametrize("epochs", [1, 3])  # the first ends after 10 batches
+@pytest.mark.parametrize("classes", [1, 2])  # in each batch
+def test_batches_ordered_by_class_are_reported_once(classes, epochs):
+    y = torch.arange(10).repeat_interleave(24)
+    x = F.one_hot(y, 10) + torch.randn(240, 10, generator=torch.Generator().manual_seed(0))
+    blocks = torch.arange(240).reshape(5, 2, 24)  # (pair, class, sample)
+    order = blocks.transpose(1, 2).flatten() if classes == 2 else torch.arange(240)
+    model = tstar.temper(nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 10)), 2.0)
+    with pytest.warns(TstarWarning, match="shuffle=True") as seen:
+        train(model, x, y, order=order, epochs=epochs, batch=24).eval()
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("lr", [0.01, 0.3])
@@ -93,13 +95,19 @@ def test_padding_in_token_classification_is_reported_unless_it_is_masked():
     ids = torch.randint(20, (4, 7), generator=torch.Generator().manual_seed(0))
     mask = torch.ones(4, 7)
     model = tstar.temper(Tagger(), 2.0, example_input=ids).train()
-    model(ids, attention_mask=mask)  # nothing is padded
-    mask[:, 4:] = 0
+
+    def tag(model, times=1, **known):
+        labels = (ids % 4).masked_fill(mask == 0, -100)
+        for _ in range(times):
+            F.cross_entropy(model(ids, **known).flatten(0, 1), labels.flatten()).backward()
+
+    tag(model)  # nothing is padded
+    mask[:2, 4:] = 0
     masked = copy.deepcopy(model)
     mask_padding(masked)
-    masked(ids, attention_mask=mask)
+    tag(masked, attention_mask=mask)
     with pytest.warns(TstarWarning, match=r"padding counts.*mask_padding\(model\)") as seen:
-        repeat(model, 3, ids, attention_mask=mask)
+        tag(model, 3)
     assert len(seen) == 1
 
 
@@ -117,24 +125,13 @@ class Sideways(nn.Module):
 
 def test_a_head_that_is_never_called_is_reported():
     model = tstar.temper(Sideways(), 2.0, head="fc").train()
-    with pytest.warns(TstarWarning, match=r"did not call its tempered head.*F\.linear.*untemper"):
-        repeat(model, 5, torch.randn(4, 6))
+    with pytest.warns(TstarWarning, match=r"not call the tempered head.*F\.linear.*untemper"):
+        step(model, sgd(model, 0.1), times=3)
+    model.eval()  # which does not say it again
     called = Sideways()
     called.calls = True
     model = tstar.temper(called, 2.0, head="fc").train()
-    repeat(model, 5, torch.randn(4, 6))
-
-
-def test_the_hook_on_the_model_goes_by_itself_and_with_the_head():
-    model = tstar.temper(net(), 2.0).train()
-    assert model._forward_pre_hooks
-    for _ in range(25):
-        model(torch.randn(8, 6))
-    assert not model._forward_pre_hooks
-    for undo in (tstar.untemper, lambda m: tstar.fold(m.eval())):
-        fresh = tstar.temper(net(), 2.0).train()
-        fresh(torch.randn(8, 6))
-        assert not undo(fresh)._forward_pre_hooks
+    step(model, sgd(model, 0.1), times=3)
 
 
 def test_a_guarded_model_can_be_copied_pickled_and_compiled_to_the_same_numbers():
@@ -197,7 +194,7 @@ def one_cycle(model, lr):
 @pytest.mark.parametrize("build", [sgd, warm_up, one_cycle])
 def test_a_rate_that_was_forgotten_is_noticed_at_the_first_step(build):
     model = tstar.temper(net(), advice())
-    with pytest.warns(TstarWarning, match=r"rate of 0\.3, but.* at 0\.1.*lr=advice\.lr") as seen:
+    with pytest.warns(TstarWarning, match=r"lr=0\.3 .*has lr=0\.1: call advice\.apply") as seen:
         step(model, build(model, 0.1), times=3)
     assert len(seen) == 1
 
@@ -206,6 +203,44 @@ def test_a_rate_that_was_forgotten_is_noticed_at_the_first_step(build):
 def test_the_advised_rate_says_nothing(build):
     model = tstar.temper(net(), advice(head_lr=0.3 if build is sgd else None))
     step(model, build(model, 0.3), times=3)
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (None, {"action": "leave", "lr": 0.3}),
+        ("lr=0.3", {"action": "rate", "lr": 0.3}),
+        ("weight_decay=0.5", {"action": "decay", "weight_decay": 0.5}),
+        ("lr=3", {"action": "head_lr", "head_lr": 3.0}),
+        ("lr=0.3, weight_decay=0.5", {"action": "bn_rate_decay", "lr": 0.3, "weight_decay": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("route", [tstar.temper, lambda m, a: a.apply(m), "optimizer first"])
+def test_whatever_the_advice_changes_is_awaited_on_every_route(words, known, route):
+    """Also if the model itself stays as it is; one warning, and none if it was applied."""
+    told = tstar.recommend(net(), optimizer="sgd", lr=0.1, weight_decay=0.1, steps=500)
+    tempered = dict(temperature=2.0, norm="batch") if "bn" in known["action"] else dict(temperature=1.0, norm=None)  # fmt: skip
+    advice = replace(told, **{"lr": 0.1, "weight_decay": 0.1, "head_lr": None, **tempered, **known})
+    for applied in (True, False):
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+        if applied:
+            advice.apply(model, optimizer)
+        elif route == "optimizer first":
+            tstar.temper(model, advice, optimizer=optimizer)
+        else:
+            model = route(model, advice)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+        warned = nullcontext() if applied or not words else pytest.warns(TstarWarning, match=words)
+        with warned as seen:
+            step(model, optimizer, times=3)
+        assert seen is None or len(seen) == 1
+
+
+def test_a_copy_in_another_process_is_held_to_the_rate():
+    model = pickle.loads(pickle.dumps(tstar.temper(net(), advice())))
+    with pytest.warns(TstarWarning, match=r"lr=0\.3 .*has lr=0\.1"):
+        step(model, sgd(model, 0.1))
 
 
 def test_an_optimizer_that_was_built_before_is_held_to_the_rate_as_well():
@@ -217,7 +252,7 @@ def test_an_optimizer_that_was_built_before_is_held_to_the_rate_as_well():
     model = net()
     optimizer = sgd(model, 0.1)
     tstar.temper(model, advice(), optimizer=optimizer)
-    with pytest.warns(TstarWarning, match="rate of 0.3"):
+    with pytest.warns(TstarWarning, match="lr=0.3"):
         step(model, optimizer)
 
 

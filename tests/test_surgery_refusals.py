@@ -212,11 +212,18 @@ class Ending(nn.Module):
 
 @pytest.mark.parametrize("untraceable", [False, True])
 @pytest.mark.parametrize("end", [nn.Sigmoid(), nn.Softmax(-1)])
-def test_a_head_that_is_named_is_taken_at_its_word(end, untraceable):
+def test_a_head_that_is_named_is_verified_as_a_found_one_is(end, untraceable):
     model = Ending(end, untraceable=untraceable)
-    with pytest.raises(TstarError, match=r"(softmax|sigmoid) after 'fc'"):
-        tstar.temper(model, 2.0)
-    assert tstar.temper(model, 2.0, head="fc")
+    for head in (None, "fc"):
+        with pytest.raises(TstarError, match=r"(softmax|sigmoid) after 'fc'"):
+            tstar.temper(model, 2.0, head=head)
+    loss = "nll_loss" if isinstance(end, nn.Softmax) else "cross_entropy"
+    assert tstar.temper(model, 2.0, head="fc", loss=loss)
+    with pytest.raises(TstarError, match=r"got 'body', but they come from 'fc'\."):
+        tstar.temper(model, 2.0, head="body", loss=loss)
+    with pytest.raises(TstarError, match=r"got 'body', but they come from 'fc'\."):
+        tstar.recommend(model, head=["fc", "body"], loss=loss)
+    assert tstar.temper(model, 2.0, head="gate", loss=loss)  # which the run does not call
 
 
 @pytest.mark.parametrize("untraceable", [False, True])

@@ -83,6 +83,25 @@ def test_accumulated_batches_and_processes_make_one_step(monkeypatch):
     assert (found.batch_size, found.steps) == (200, 10)
 
 
+@pytest.mark.parametrize("names", [("gradient_accumulation_steps", "world_size"), ("gradient_accumulation_steps", "num_processes"), ("accumulate_grad_batches", "world_size")])  # fmt: skip
+def test_a_trainer_tells_both(names, monkeypatch):
+    """transformers' arguments, accelerate's Accelerator, Lightning's Trainer."""
+    trainer = types.SimpleNamespace(**dict(zip(names, (4, 2), strict=True)))
+    how = dict(optimizer="sgd", lr=0.1, epochs=1, samples=800, batch_size=8)
+    found = Training.of(**how, accumulate=trainer)
+    assert (found.batch_size, found.steps) == (64, 13)
+    monkeypatch.setattr("tstar.training.processes", lambda: 2)  # torch knows them by now
+    assert Training.of(**how, accumulate=trainer) == found
+
+
+def test_a_prepared_optimizer_tells_how_many_batches_it_accumulates():
+    accelerate = pytest.importorskip("accelerate")
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=4)
+    prepared = accelerator.prepare(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1))
+    assert Training.of(prepared, batch_size=8).batch_size == 32
+    assert Training.of("sgd", batch_size=8, accumulate=accelerator).batch_size == 32
+
+
 def test_a_torch_optimizer_is_read():
     found = Training.of(optimizer(0.1, momentum=0.8, weight_decay=5e-4), steps=10)
     assert found == Training("sgd", 0.1, 10, 0.8, weight_decay=5e-4)

@@ -39,6 +39,7 @@ MIN_SUPPORT = 0.5  # of an action, in all; below it nothing like the training wa
 MIN_WEIGHT = 0.1  # of the training most like yours; below it likewise
 MIN_SHARE = 0.3  # of the best supported action's support; an action with less is passed over
 FEW_STEPS = 100
+_SOFT = ("SoftTargetCrossEntropy", "KLDivLoss", "kl_div")
 WORDS = {
     "leave": "no change",
     "rate": "3 times the rate",
@@ -246,6 +247,10 @@ def recommend(
 
     if norm not in (None, "batch"):
         raise unknown("norm", norm, ("batch",))
+    softened = getattr(loss, "label_smoothing", getattr(loss, "smoothing", None))
+    softened = softened or getattr(loss, "keywords", {}).get("label_smoothing")
+    if softened and not training.get("label_smoothing"):
+        training["label_smoothing"] = softened
     known: dict[str, Any] = {"csg": csg, "domain": domain, "train_accuracy": train_accuracy}
     known |= {"head": head, "example_input": example_input, "loss": loss}
     facts, heads, source = read_facts(model, data, training, num_classes=num_classes, **known)
@@ -253,6 +258,8 @@ def recommend(
     count, notes = None if source is None else count_classes(source), []
     if count not in (None, facts.num_classes):
         notes.append(f"The data have {count} classes, the output layer {facts.num_classes}.")
+    if getattr(loss, "__name__", type(loss).__name__) in _SOFT:
+        notes.append("soft targets (mixup, distillation): only hard labels were measured.")
     facts, recipe, why = _choose(facts, source, variant, coefficients, notes)
     known = {"heads": heads, "notes": tuple(notes), "explanation": why}
     return Recommendation(**vars(recipe), facts=facts, **known)
@@ -349,6 +356,7 @@ class Recommendation(Recipe, Drawn):
 
     def __repr__(self) -> str:
         numbers = f"T={self.temperature:.4g}, norm={self.norm!r}, lr={self.lr}"
+        numbers += "" if self.head_lr is None else f", head_lr={self.head_lr}"
         return f"Recommendation({self.action!r}, {numbers}, weight_decay={self.weight_decay})"
 
     def __str__(self) -> str:
@@ -364,14 +372,36 @@ class Recommendation(Recipe, Drawn):
     def details(self) -> str:
         """Everything else: reasons, what was assumed, what each action gained, the formula."""
         _, *risks = self._risks()
-        lines = [*self.reasons, *self.notes, *map(_capital, risks)]
-        facts = {**vars(self.facts), **self.training.to_dict()}
-        facts |= {"training": None, "assumed": ", ".join(self.facts.assumed) or None}
-        lines += [f"{name}: {value}" for name, value in facts.items() if value is not None]
+        lines = [*self.reasons, *map(_capital, risks), *self._facts()]
         for e in self.expectations:
             lines.append(f"{_capital(WORDS[e.action])}: {_points(e)}, from {e.source}.")
         lines = [fill(line, 100, subsequent_indent="    ") for line in lines]
         return "\n".join([*lines, *([str(self.explanation)] if self.explanation else [])])
+
+    def _facts(self) -> Iterator[str]:
+        """What the advice is about, in words."""
+        f, t, head = self.facts, self.training, self.heads[0]
+        kind = f.kind or "frozen network"
+        inside = f", {f.norms.replace('-', ' ')} inside" if f.kind and f.norms else ""
+        size = "" if f.parameters is None else f", {f.parameters:,} parameters"
+        data = f.domain or "unknown data"
+        yield (
+            f"Your model: {kind} ({data}{inside}{size}); its output layer {head.path!r} has "
+            f"{f.num_features:,} inputs (M) and {f.num_classes:,} classes (K)."
+        )
+        how = [f"{t.optimizer}, lr {t.lr:g}, weight decay {t.weight_decay:g}"]
+        how += [f"{t.steps:,} steps of {t.batch_size:,} samples"]
+        how += ["fine-tuning" if f.pretrained else "from scratch"]
+        how += [] if f.samples is None else [f"{f.samples:,} training samples"]
+        how += [f"label smoothing {t.label_smoothing:g}"] if t.label_smoothing else []
+        how += ["rate and decay tuned by a search"] if t.tuned else []
+        yield f"Your training: {', '.join(how)}."
+        if f.assumed:
+            yield f"Not told, and taken to be usual: {', '.join(f.assumed)}."
+        if f.csg is not None:
+            yield f"The difficulty of the data (csg): {f.csg:.3g}."
+        if f.normed:
+            yield "A BatchNorm stands before the output layer already."
 
     def _do(self) -> str:
         what = []
@@ -411,11 +441,14 @@ class Recommendation(Recipe, Drawn):
     def _risks(self) -> Iterator[str]:
         """What to be careful about, the gravest first; there is always one."""
         t, norm, chance = self.training, self.norm is not None, self.facts.fit_chance
+        yield from self.notes
         if not self.measured:
             yield "a gain that is missed: only a pilot on your own model can tell."
+        if self.heads[0].dense and not self.leave:
+            yield "a label for each pixel or token: only one label per sample was measured."
         if norm and t.batch_size is not None and t.batch_size < 8:
             yield f"batches of {t.batch_size} samples give the BatchNorm noisy statistics."
-        if norm and t.steps is not None and t.steps < FEW_STEPS:
+        if not self.leave and t.steps is not None and t.steps < FEW_STEPS:
             yield f"{t.steps} steps are few: hardly anything so short was measured."
         if self.facts.kind == "transformer" and t.family == "sgd" and (t.lr or 0) > TRANSFORMER_LR:
             yield (
@@ -429,23 +462,26 @@ class Recommendation(Recipe, Drawn):
             yield f"this assumes {', '.join(guessed)}; tell recommend if yours differs."
         if norm and chance is not None and chance < 0.8:
             yield (
-                f"if the plain model does not fit its training set ({1 - chance:.0%} likely), this "
+                f"if the plain model does not fit its training set ({100 * (1 - chance):.0f} % likely), this "
                 "can cost a point; pass train_accuracy=… if you know it."
             )
         elif norm:
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."
         elif not self.leave:
             yield "a higher rate or decay can fail; a seed alone moves accuracy by a point or two."
-        if self.leave:
+        if self.leave and self.measured and not self.facts.assumed:
             yield "none: nothing changes."
 
     def _check(self) -> str:
         t = self.training
-        told = {"optimizer": t.optimizer, "lr": t.lr, "batch_size": t.batch_size, "steps": t.steps}
+        names = ("optimizer", "lr", "weight_decay", "batch_size", "steps")
+        told = {name: getattr(t, name) for name in names}
+        told |= {"scenario": t.scenario} if self.facts.pretrained else {}
         words = ", ".join(f"{n}={v!r}" for n, v in told.items() if v is not None)
         call = f"tstar.lab.check(make_model, data, {words}, budget=10)"
+        what = "such changes" if self.leave else "it"
         made = "make_model is a function that builds your model"
-        return f"{call} compares it with your plain model in 10 minutes; {made}."
+        return f"{call} compares {what} with your plain model in 10 minutes; {made}."
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as plain JSON types."""
@@ -477,9 +513,10 @@ class Recommendation(Recipe, Drawn):
             parts.append(f"In training {norm}logits divided by T = {self.temperature:.4g}.")
             exact = "" if difference is None else f"; logits changed by at most {difference:.1g}"
             parts.append(f"Both were folded into the output layer{exact}.")
-        parts.append(f"Learning rate {self.lr:g}, weight decay {self.weight_decay:g}.")
-        if self.expectation is not None:
-            parts.append(f"Expected over the plain model: {self._expect()}")
+        own = "" if self.head_lr is None else f" ({self.head_lr:g} for the output layer)"
+        parts.append(f"Learning rate {self.lr:g}{own}, weight decay {self.weight_decay:g}.")
+        if (e := self.expectation) is not None:
+            parts.append(f"Expected over the plain model: {_points(e)}, from {e.source}.")
         return " ".join(parts)
 
     # -- apply -------------------------------------------------------------------------------------
@@ -490,22 +527,32 @@ class Recommendation(Recipe, Drawn):
         """The model as advised, changed in place, and the optimizer at the advised rate and decay.
 
         Args:
-            model: the model that the advice is for.
+            model: the model that the advice is for. If it is tempered as advised already, only the
+                optimizer is set.
             optimizer: a torch optimizer that holds its parameters. The new norm joins the group of
                 the output layer, and every group keeps its ratio to that one.
-            scheduler: of that optimizer, so that it starts from the new rate.
+            scheduler: of that optimizer, or a list, so that it goes on from the new rate.
             options: of :func:`tstar.temper`.
         """
         from tstar.groups import set_rates
+        from tstar.output_layer import tempered_heads
         from tstar.surgery import temper
 
+        done = [float(head.temperature) for head in tempered_heads(model).values()]
+        if not done or any(not math.isclose(T, self.temperature, rel_tol=1e-6) for T in done):
+            told = {"head": self.head, "inplace": True, **options}
+            model = temper(model, self, optimizer=optimizer, **told)
         if optimizer is not None:
             set_rates(self, model, optimizer, scheduler)
-        told = {"head": self.head, "inplace": True, **options}
-        return temper(model, self, optimizer=optimizer, **told)
+        return model
 
     def hf_args(self, args: Any) -> Any:
         """A copy of transformers' ``TrainingArguments`` with the advised rate and decay."""
+        if self.head_lr is not None:
+            raise TstarError(
+                "TrainingArguments has one rate, and the advice has another for the output layer: "
+                "use AdviceCallback(advice) of tstar.lab.callbacks.transformers."
+            )
         made = copy.copy(args)
         made.learning_rate, made.weight_decay = self.lr, self.weight_decay
         return made
@@ -515,7 +562,7 @@ class Recommendation(Recipe, Drawn):
 
         Suggest them by these names: ``trial.suggest_float("lr", *ranges["lr"], log=True)``.
         """
-        names = ("lr", "weight_decay", *(["temperature"] if self.surgery else []))
+        names = ("lr", "head_lr", "weight_decay", *(["temperature"] if self.surgery else []))
         told = {name: getattr(self, name) for name in names if getattr(self, name)}
         study.enqueue_trial(dict(told))
         return {name: (value / 10, value * 10) for name, value in told.items()}

@@ -20,7 +20,7 @@ from tstar.errors import unknown
 from tstar.evidence import Facts
 from tstar.samples import Samples, batch_count, open_samples
 from tstar.surgery import check_task
-from tstar.training import Keywords, Training, steps_in, unwrapped
+from tstar.training import Keywords, Training, batches_per_step, steps_in, unwrapped
 
 # What people take without thinking: SGD's rate by the norms inside; rates are for these batches.
 RATES = {"batch-norms": 0.1, "layer-norms": 0.03, "no norms": 0.01, "frozen": 0.1}
@@ -92,7 +92,7 @@ def _told(data: Any, samples: Any, known: dict[str, Any], head: layers.Head) -> 
         known["batch_size"], batches = size, batch_count(data)
     if known.get("epochs") is not None and known.get("steps") is None:
         if batches is not None and known.get("samples") is None:
-            per_step = whole("accumulate", known.get("accumulate", 1), least=1)
+            per_step = batches_per_step(known.get("accumulate", 1), known.get("optimizer"))
             known["steps"] = steps_in(known["epochs"], math.ceil(batches / per_step))
         elif samples is not None and known.get("batch_size") is not None:
             known["samples"] = samples

@@ -6,7 +6,8 @@ and whatever changes the groups of a live optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import torch
@@ -16,11 +17,14 @@ from tstar.checks import positive
 from tstar.errors import TstarError, guarded, unknown
 from tstar.facts import preceding_norm
 from tstar.head import warn
-from tstar.monitor import warn_of_misfit
+from tstar.monitor import trust_rates, warn_of_misfit
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.training import highest_rate, unwrapped
 
+# The rates that a group has, those that a scheduler has for each group, and what else it has.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
+_REMEMBERED = ("base_lrs", "max_lrs", "base_values", "_last_lr")
+_PER_GROUP = ("lr_lambdas", "min_lrs", "base_momentums", "max_momentums", "warmup_steps")
 
 
 def factors(temperature: float, optimizer: str = "sgd") -> dict[str, float]:
@@ -167,52 +171,74 @@ def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) 
     head.layer.divided_by = T  # type: ignore[assignment]
 
 
+@guarded("advice.apply stopped in what you passed")
 def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = None) -> None:
     """Bring the output layer's group to the advised rate and decay; the others keep their ratio."""
-    optimizer = unwrapped(optimizer)
+    optimizer, parts = unwrapped(optimizer), list(_parts(scheduler))
     groups = optimizer.param_groups
-    paths = [head.path for head in advice.heads]
-    own = {id(p) for path in paths for p in model.get_submodule(path).parameters()}
-    mine = [group for group in groups if any(id(p) in own for p in group["params"])]
-    first = max(mine or groups, key=highest_rate)
-    if advice.lr is not None:
-        factor = advice.lr / highest_rate(first)
-        _scale(groups, _RATES, factor)
-        _scale_scheduler(scheduler, factor)
-    if advice.weight_decay is not None and first.get("weight_decay"):
-        _scale(groups, ("weight_decay",), advice.weight_decay / first["weight_decay"])
-    if advice.head_lr is not None and advice.lr is not None:
-        if scheduler is not None:
-            raise TstarError(
-                "The output layer's own rate needs a group of its own; call advice.apply before "
-                "the scheduler is built, and leave scheduler out."
-            )
-        for group in mine:
-            _scale([_split(optimizer, group, own)], _RATES, advice.head_lr / advice.lr)
+    heads = [unwrap(model).get_submodule(head.path) for head in advice.heads]
+    weights = {id(head.weight) for head in heads}
+    at = next((i for i, g in enumerate(groups) if weights & {*map(id, g["params"])}), 0)
+    if advice.head_lr is not None and math.isclose(highest_rate(groups[at]), advice.head_lr):
+        return  # done before
+    peaks = [part.max_lrs[at] for part in parts if hasattr(part, "max_lrs")]  # of CyclicLR
+    factor = advice.lr / max(highest_rate(groups[at]), *peaks, 0.0)
+    if not parts and any("initial_lr" in g for g in groups) and (factor != 1 or advice.head_lr):
+        warn(
+            "The optimizer has a scheduler already, which remembers the old rate: pass it too, "
+            "advice.apply(model, optimizer, scheduler)."
+        )
+    for i in range(len(groups)):
+        _scale_rate(groups, parts, i, factor)
+    if parts:  # so that the rates are right wherever they are remembered
+        trust_rates(model)
+    decay = groups[at].get("weight_decay")
+    none = not any(group.get("weight_decay") for group in groups)
+    for group in groups if none or decay else ():  # none but for the output layer stays
+        group["weight_decay"] = advice.weight_decay * (group["weight_decay"] / decay if decay else 1)
+    if advice.head_lr is not None:
+        own = {id(p) for head in heads for p in head.parameters()}
+        for i in range(len(groups)):
+            if own & {*map(id, groups[i]["params"])}:
+                mine = _own_group(optimizer, parts, i, own)
+                _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
 
 
-def _scale(groups: Iterable[dict[str, Any]], names: Sequence[str], factor: float) -> None:
-    for group in groups:
-        group.update({n: group[n] * factor for n in names if group.get(n) is not None})
+def _parts(scheduler: Any) -> Iterator[Any]:
+    """A scheduler of torch, timm or transformers, with those that it is made of."""
+    for one in scheduler if isinstance(scheduler, list | tuple) else [scheduler]:
+        inner = getattr(one, "scheduler", one)  # accelerate's wrapper
+        if inner is not None:
+            yield inner
+            yield from _parts(getattr(inner, "_schedulers", ()))
 
 
-def _scale_scheduler(scheduler: Any, factor: float) -> None:
-    """The rates that a scheduler of torch, timm or transformers remembers."""
-    inner = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
-    for name in ("base_lrs", "max_lrs", "base_values", "_last_lr"):
-        rates = getattr(inner, name, None)
-        if isinstance(rates, list):
-            setattr(inner, name, [rate * factor for rate in rates])
-    for part in getattr(inner, "_schedulers", ()):  # SequentialLR, ChainedScheduler
-        _scale_scheduler(part, factor)
+def _scale_rate(groups: Sequence[Any], parts: Sequence[Any], i: int, factor: float) -> None:
+    """Multiply the rate of a group, wherever the group or a scheduler remembers it."""
+    groups[i].update({n: groups[i][n] * factor for n in _RATES if groups[i].get(n) is not None})
+    for part in parts:
+        for name in _REMEMBERED:
+            if isinstance(rates := getattr(part, name, None), list):
+                scaled = [r * factor if j == i else r for j, r in enumerate(rates)]
+                setattr(part, name, scaled)  # a new list: two parts can share one
+        if getattr(part, "warmup_t", 0):  # timm's
+            rise = (part.base_values[i] - part.warmup_lr_init) / part.warmup_t
+            part.warmup_steps = [rise if j == i else r for j, r in enumerate(part.warmup_steps)]
 
 
-def _split(optimizer: Any, group: dict[str, Any], own: set[int]) -> dict[str, Any]:
-    """A group of the output layer's parameters alone."""
-    rest = [p for p in group["params"] if id(p) not in own]
-    if not rest:
-        return group
-    mine = {**group, "params": [p for p in group["params"] if id(p) in own]}
-    group["params"] = rest
-    optimizer.add_param_group(mine)
-    return mine
+def _own_group(optimizer: Any, parts: Sequence[Any], i: int, own: set[int]) -> int:
+    """The index of a group that has the output layer's parameters of group ``i`` alone."""
+    group = optimizer.param_groups[i]
+    mine = [j for j, p in enumerate(group["params"]) if id(p) in own]
+    if len(mine) == len(group["params"]):
+        return i
+    new = dict(group)
+    for name in {"params", "param_names"} & {*group}:
+        new[name] = [group[name][j] for j in mine]
+        group[name] = [each for j, each in enumerate(group[name]) if j not in mine]
+    optimizer.add_param_group(new)
+    for part in parts:
+        for name in (*_REMEMBERED, *_PER_GROUP):
+            if isinstance(kept := getattr(part, name, None), list):
+                setattr(part, name, [*kept, kept[i]])
+    return len(optimizer.param_groups) - 1

@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -37,17 +36,36 @@ _NEAR = 0.05  # a schedule may pass its peak between two steps
 # --- does the advice fit, and does the optimizer train the head? ---
 
 
-# Heads whose first steps are awaited: the rates that are advised, and who stepped.
-_awaiting: WeakKeyDictionary[TemperedHead, tuple[list[float], WeakSet[Any]]] = WeakKeyDictionary()
+# Output layers whose first steps are awaited: what they should train with, and who stepped.
+_awaiting: WeakKeyDictionary[nn.Module, tuple[dict[str, float], WeakSet[Any]]] = WeakKeyDictionary()
 _hooks: list[Any] = []
 
 
-def expect_update(head: TemperedHead, advice: Any = None) -> None:
-    """At the first steps: warn if no optimizer trains the head, or not at the advice's rate."""
-    rates = (getattr(advice, "lr", None), getattr(advice, "head_lr", None))
-    _awaiting[head] = [rate for rate in rates if rate is not None], WeakSet()
+def numbers_of(advice: Any) -> dict[str, float]:
+    """What an advice wants the output layer to train with: the rate, and a decay that it sets."""
+    if getattr(advice, "leave", False):
+        return {}
+    rate = getattr(advice, "head_lr", None) or getattr(advice, "lr", None)
+    decay = getattr(advice, "weight_decay", None)
+    if decay == getattr(getattr(advice, "training", None), "weight_decay", None):
+        decay = None
+    return {n: v for n, v in (("lr", rate), ("weight_decay", decay)) if v is not None}
+
+
+def expect_update(head: nn.Module, wanted: dict[str, float]) -> None:
+    """At the first steps: warn if no optimizer trains the head, or not with these numbers."""
+    _awaiting[head] = wanted, WeakSet()
+    if isinstance(head, TemperedHead) and head.guard is None:
+        head.guard = Guard(wanted)
     if not _hooks:
         _hooks.append(register_optimizer_step_pre_hook(_before_step))
+
+
+def trust_rates(model: nn.Module) -> None:
+    """Await no rate: it was set where a scheduler has it, too."""
+    for module in model.modules():
+        if module in _awaiting:
+            _awaiting[module][0].clear()
 
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -55,15 +73,18 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     if torch.compiler.is_compiling():
         return
     idle = all(p.grad is None for group in optimizer.param_groups for p in group["params"])
-    for head, (rates, stepped) in list(_awaiting.items()):
+    for head, (wanted, stepped) in list(_awaiting.items()):
         again = optimizer in stepped
         stepped.add(optimizer)
-        _check_rate(head, optimizer, rates)
-        frozen = not any(p.requires_grad for p in head.layer.parameters())
-        if any(p.grad is not None for p in head.parameters()) and (idle or again):
+        _check_numbers(head, optimizer, wanted)
+        frozen = not any(p.requires_grad for p in head.parameters())
+        if not isinstance(head, TemperedHead):
+            if not wanted:
+                del _awaiting[head]
+        elif any(p.grad is not None for p in head.parameters()) and (idle or again):
             del _awaiting[head]
             if head.guard is not None:
-                head.guard.stepped = True
+                head.guard.check_use(head)
             _warn_of_missed(head, stepped)
         elif head.training and not idle and frozen and _batches_seen(head):
             del _awaiting[head]
@@ -76,20 +97,21 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
         _hooks.pop().remove()
 
 
-def _check_rate(head: TemperedHead, optimizer: Any, rates: list[float]) -> None:
-    """Once, if the optimizer trains the head: warn if its rate is not one that was advised."""
-    own = {id(p) for p in head.layer.parameters()}
-    groups = [g for g in optimizer.param_groups if any(id(p) in own for p in g["params"])]
-    for rate in map(highest_rate, groups):
-        if rates and not any(math.isclose(rate, wanted, rel_tol=_NEAR) for wanted in rates):
+def _check_numbers(head: Any, optimizer: Any, wanted: dict[str, float]) -> None:
+    """Once, if the optimizer trains the head: warn if rate or decay are not as advised."""
+    groups = [g for g in optimizer.param_groups if any(p is head.weight for p in g["params"])]
+    for group in groups:
+        found = {"lr": highest_rate(group), "weight_decay": group.get("weight_decay") or 0.0}
+        off = [n for n, value in wanted.items() if not math.isclose(found[n], value, rel_tol=_NEAR)]
+        if off:
+            advised, used = (", ".join(f"{n}={x[n]:g}" for n in off) for x in (wanted, found))
             warn(
-                f"The advice is for a learning rate of {rates[0]:g}, but the optimizer trains the "
-                f"output layer at {rate:g}, for which T is not right: set lr=advice.lr in every "
-                "group, before a scheduler is built, and a scheduler's max_lr too."
+                f"The advice is {advised} for the output layer, but the optimizer has {used}: call "
+                "advice.apply(model, optimizer, scheduler), or advice.hf_args(args) for "
+                "transformers, or set it yourself in the optimizer and in a scheduler's max_lr. "
+                "If you warm up by hand, this may be right."
             )
-            break
-    if groups:
-        rates.clear()
+        wanted.clear()
 
 
 def _warn_of_missed(head: TemperedHead, optimizers: Iterable[Any]) -> None:
@@ -117,13 +139,20 @@ def warn_of_misfit(advice: Any, heads: Sequence[layers.Head]) -> None:
 
 
 def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
-    """Give the norm's parameters to the group that trains the head's bias, or its weight."""
+    """Give the norm's parameters to the group that trains the head's bias.
+
+    Without a bias: to one of norms and biases at the rate of the head's weight, or to the weight's.
+    """
     norm = {} if head.norm is None else dict(head.norm.named_parameters())
     like = head.bias if head.bias is not None else head.weight
     group = next(g for g in optimizer.param_groups if any(p is like for p in g["params"]))
+    for other in optimizer.param_groups if head.bias is None else ():
+        if other["lr"] == group["lr"] and all(p.ndim < 2 for p in other["params"]):
+            group = other
     if "param_names" in group:  # torch keeps names if it was given named parameters
-        at = next(i for i, p in enumerate(group["params"]) if p is like)
-        stem = group["param_names"][at].rpartition(".")[0]
+        names = [n for g in optimizer.param_groups for n in g["param_names"]]
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        stem = next(n for n, p in zip(names, params, strict=True) if p is like).rpartition(".")[0]
         group["param_names"].extend(f"{stem}.norm.{name}" for name in norm)
     group["params"].extend(norm.values())
 
@@ -137,59 +166,94 @@ def _batches_seen(head: TemperedHead) -> int | None:
 class Guard:
     """Looks at a head's first training batches, then at one of sixteen, and warns once.
 
-    A BatchNorm trusts its batches. Batches of one class each are seen in the logits' gradient,
-    whose least entry is the sample's label; padding in the model's ``attention_mask``; statistics
-    that lag behind in how far the batch is from them. Numbers stay on their device until needed.
+    A BatchNorm trusts its batches. The logits' gradient shows the labels, its only negative
+    entries: whether a batch holds few of the classes, and which positions have none (padding).
+    Statistics that lag behind are seen in the batch. Numbers stay on their device until needed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: dict[str, float]) -> None:
+        self.wanted = wanted  # what the optimizer should train the head with
         self.calls = 0  # training batches that reached the head
-        self.padded = False  # whether the present call has a mask with zeros
         self.stepped = False  # whether an optimizer was seen to train the head
-        self.model_calls = 0  # that were looked at
-        self._shares: list[Tensor] = []  # of each class, in the batches looked at
+        self._labels: list[Tensor] = []  # how often each class is, in the batches looked at
         self._gap: Tensor | None = None  # of the last batch: to the running mean, in deviations²
         self._told: set[str] = set()
 
     def look(self, head: TemperedHead, features: Tensor, logits: Tensor) -> None:
         """Called with each training batch. What the guard cannot look at, it leaves alone."""
         self.calls += 1
+        if self.calls == 1 and head not in _awaiting:  # a copy, perhaps in another process
+            expect_update(head, self.wanted)
         if not isinstance(head.norm, _BatchNorm) or (self.calls > _FIRST and self.calls % _EVERY):
             return
         try:
-            if self.padded and features.ndim == 3 and head.mask is None:
-                self._say(
-                    "padding",
-                    "The norm before the output layer sees every position of a padded batch, and "
-                    "padding counts in its statistics: call tstar.monitor.mask_padding(model).",
-                )
             axis = class_dim(head.layer)
             if head.mask is None:
                 self._gap = _gap(head.norm, _some_rows(features.detach(), axis))
             if logits.requires_grad:
                 keep: Any = logits.register_hook
-                keep(partial(self._keep_labels, axis))
+                unmasked = features.ndim == 3 and axis == -1 and head.mask is None
+                keep(partial(self._keep_labels, axis, unmasked))
         except (RuntimeError, TypeError):  # functorch, or a tensor on another device
             return
 
-    def _keep_labels(self, axis: int, gradient: Tensor) -> None:
-        rows = _some_rows(gradient, axis)
-        self._shares.append(F.one_hot(rows.argmin(1), rows.shape[1]).float().mean(0))
-        if len(self._shares) < _FIRST:
+    def _keep_labels(self, axis: int, unmasked: bool, gradient: Tensor) -> None:
+        if unmasked and self.calls <= _FIRST and bool((gradient[:, -1].amin(-1) >= 0).any()):
+            self._say(
+                "padding",
+                "The norm before the output layer sees positions without a label at the end of "
+                "sequences, and such padding counts in its statistics: call "
+                "tstar.monitor.mask_padding(model), or set the head's mask before each call.",
+            )
+        rows = gradient.movedim(axis, -1)
+        rows = rows.reshape(len(rows) if rows.ndim > 1 else 1, -1, rows.shape[-1]).sum(1)
+        least, label = rows.min(1)  # of each sample
+        counts = torch.zeros_like(rows[0], dtype=torch.float32)
+        self._labels.append(counts.index_add_(0, label, (least < 0).float()))
+        if len(self._labels) == _FIRST:
+            self._check_order()
+
+    def _check_order(self) -> None:
+        """Two samples of a batch should be of one class no oftener than two of different batches.
+
+        How much oftener, from 0 to 1, is the intraclass correlation. Two classes in each batch of
+        ten give 0.45; there a BatchNorm cost 12 points. Noise is about sqrt(2/batches)/samples.
+        """
+        counts = torch.stack(self._labels)
+        counts = counts[counts.sum(1) > 1].double().cpu()
+        self._labels.clear()
+        if len(counts) < 4:
             return
-        largest, labels = torch.stack(self._shares).max(1)
-        self._shares.clear()
-        alone = largest > 0.9
-        if bool(alone.float().mean() > 0.5) and len({*labels[alone].tolist()}) > 1:
+        sizes = counts.sum(1, keepdim=True)
+        inside = float((counts * (counts - 1) / (sizes * (sizes - 1))).sum(1).mean())
+        shares = counts / sizes
+        all_pairs = shares.sum(0).square().sum() - shares.square().sum()
+        across = float(all_pairs) / (len(shares) * (len(shares) - 1))
+        noise = math.sqrt(2 / len(counts)) / float(sizes.mean())
+        if inside - across > (0.37 + 3.5 * noise) * (1 - across):
             self._say(
                 "ordered",
-                "Most batches hold samples of one class alone, so that the norm before the output "
-                "layer sees another class in each batch and none of them in eval mode: shuffle "
-                "the training data (shuffle=True), or temper with norm=None.",
+                "Each batch holds samples of few classes, so that the norm before the output layer "
+                "sees others in each batch and all of them in eval mode: shuffle the training "
+                "data (shuffle=True), or temper with norm=None.",
+            )
+
+    def check_use(self, head: TemperedHead) -> None:
+        """At the second step: the head has gradients, but was it called?"""
+        self.stepped = self.calls > 0 or _batches_seen(head) != 0  # no calls if it is compiled
+        if not self.stepped:
+            self._say(
+                "unused",
+                "The model trains its output layer, but does not call the tempered head: it uses "
+                "the layer's weight by itself, as in F.linear(h, self.fc.weight), or holds the "
+                "layer elsewhere. Norm and T have no effect, and folding would change the logits: "
+                "call the layer, or undo it with tstar.untemper(model).",
             )
 
     def leave_training(self, head: TemperedHead) -> None:
         """At the switch to eval mode: has the norm learned, and what the batches are like?"""
+        if self._labels:
+            self._check_order()
         if self.stepped and _batches_seen(head) == 0:
             self._say(
                 "unseen",
@@ -197,14 +261,14 @@ class Guard:
                 "sample, a helper that freezes BatchNorm, or vmap. Use larger batches, keep the "
                 "norm out of the helper, or temper with norm=None.",
             )
-        self.check_last_batch(head)
+        self.check_last_batch(head, _SETTLED)
 
-    def check_last_batch(self, head: TemperedHead) -> None:
-        """Warn if the last batch that was looked at is far from the norm's statistics."""
-        if self._gap is None or (_batches_seen(head) or 0) < _SETTLED:
+    def check_last_batch(self, head: TemperedHead, least: int = 10) -> None:
+        """After so many batches: warn if the last one is far from the norm's statistics."""
+        if self._gap is None or (_batches_seen(head) or 0) < least:
             return
         distance, ratio, samples = self._gap.tolist()
-        if distance > 1 + 8 / samples or not 0.1 <= ratio <= 10:
+        if distance > 0.5 + 4 / samples or not 0.1 <= ratio <= 10:  # there accuracy fell by 5
             self._say(
                 "gap",
                 "The statistics of the norm before the output layer are far from those of the "
@@ -218,45 +282,6 @@ class Guard:
         if what not in self._told:
             self._told.add(what)
             warn(text)
-
-
-def guard_first_steps(model: nn.Module) -> None:
-    """Watch the first training steps of every tempered head, and the first calls of the model."""
-    model.register_forward_pre_hook(_before_call, with_kwargs=True)
-    for head in layers.working_heads(model).values():
-        head.guard = Guard()
-
-
-def stop_guarding(model: nn.Module) -> None:
-    """Take the hook on the model's calls away; a handle would not outlive a copy of the model."""
-    for module in model.modules():
-        for key, hook in list(module._forward_pre_hooks.items()):
-            if hook is _before_call:
-                del module._forward_pre_hooks[key]
-                module._forward_pre_hooks_with_kwargs.pop(key, None)
-
-
-def _before_call(model: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-    """Before the first training calls: did the last one reach a head, and is this one padded?"""
-    if torch.compiler.is_compiling() or not model.training:
-        return
-    guards = [h.guard for h in layers.working_heads(model).values() if h.guard is not None]
-    mask = kwargs.get("attention_mask")
-    padded = isinstance(mask, Tensor) and not mask.is_meta and bool((mask == 0).any())
-    for guard in guards:
-        guard.padded = padded
-        guard.model_calls += 1
-    calls = max((guard.model_calls for guard in guards), default=_FIRST)
-    unused = calls == 3 and not any(guard.calls for guard in guards)
-    if calls >= _FIRST or unused:
-        stop_guarding(model)
-    if unused:
-        warn(
-            "The model ran, but did not call its tempered head: it uses the layer's weight by "
-            "itself, as in F.linear(h, self.fc.weight), or holds the layer elsewhere. Norm and T "
-            "have no effect, and folding would change the logits: call the layer, or undo it with "
-            "tstar.untemper(model)."
-        )
 
 
 def _some_rows(values: Tensor, axis: int) -> Tensor:

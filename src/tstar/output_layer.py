@@ -54,8 +54,9 @@ class Head:
     layer: nn.Module
     num_features: int
     num_classes: int
-    # Whether a softmax or a sigmoid follows it.
+    # Whether a softmax or a sigmoid follows it, and whether each sample has many labels.
     ends: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    dense: bool = field(default=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         name = f"{self.path!r}" if self.path else "the model itself"
@@ -138,7 +139,32 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
             f"candidates are {', '.join(map(repr, layers[-3:])) or 'none'}."
         ) from None
     check_layer(layer)
-    return _record(model, path)
+    known = isinstance(head, Head) and head.layer is layer
+    seen = Seen() if known or tempered_heads(model) else _seen_at(model, path, example_input)
+    return _record(model, path, seen)
+
+
+def _seen_at(model: nn.Module, path: str, example_input: Any) -> Seen:
+    """What follows a layer that was named; refused if it runs and the logits come from others."""
+    called, others = False, list[str]()
+    for training in (False, True):  # some heads run in training alone
+        try:
+            candidates, marks = _candidates(model, example_input, training)
+        except Exception:  # no input is known: the name is taken as it is
+            continue
+        for seen in candidates:
+            if path in seen.paths:  # what follows may follow another layer
+                return seen if seen.paths == (path,) else replace(seen, ends=())
+            if seen.blocked:
+                return Seen()
+            others += seen.paths
+        called = called or path in marks.values()
+    if called and others:
+        raise TstarError(
+            f"The logits must come from the layer that head= names, got {path!r}, but they come "
+            f"from {', '.join(map(repr, dict.fromkeys(others)))}."
+        )
+    return Seen()
 
 
 def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
@@ -150,7 +176,7 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
     return [resolve_head(model, path, example_input) for path in paths]
 
 
-def _record(model: nn.Module, path: str, ends: tuple[str, ...] = ()) -> Head:
+def _record(model: nn.Module, path: str, seen: Seen | None = None) -> Head:
     parts, layer = path.split("."), model.get_submodule(path)
     for end in range(1, len(parts)):
         if hasattr(model.get_submodule(".".join(parts[:end])), "base_layer"):  # PEFT's name for W
@@ -160,7 +186,8 @@ def _record(model: nn.Module, path: str, ends: tuple[str, ...] = ()) -> Head:
                 "task_type='SEQ_CLS'), or merge the adapter."
             )
     weight = weight_of(layer)
-    return Head(path, layer, weight.shape[1], weight.shape[0], ends)
+    K, M = weight.shape[:2]
+    return Head(path, layer, M, K, *(() if seen is None else (seen.ends, seen.size > K)))
 
 
 def check_head(model: nn.Module, head: Head) -> None:
@@ -192,7 +219,7 @@ def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
     declared = _declared(model) if example_input is None else ()
     seen = Seen(declared) if declared else _look(model, example_input)
     every = [path for path, _ in model.named_modules(remove_duplicate=False)]
-    return [_record(model, path, seen.ends) for path in every if path in seen.paths]
+    return [_record(model, path, seen) for path in every if path in seen.paths]
 
 
 def _declared(model: nn.Module) -> tuple[str, ...]:
@@ -218,11 +245,13 @@ class Seen:
     paths: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
+    size: int = 0  # numbers that the output has for each sample
 
 
-def _look(model: nn.Module, example_input: Any) -> Seen:
-    """The layers that the logits of a run come from, if that is beyond doubt."""
-    what = "a standard input" if example_input is None else "example_input"
+def _candidates(
+    model: nn.Module, example_input: Any, training: bool = False
+) -> tuple[list[Seen], dict[Any, str]]:
+    """What a run shows for each tensor that could be the logits, and the layers that ran."""
     marks: dict[Any, str] = {}
 
     def prepare(twin: nn.Module) -> None:
@@ -231,9 +260,16 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
             if is_output_layer(module):
                 module.register_forward_hook(functools.partial(_mark, path, marks))
 
-    with torch.enable_grad(), runs_on(what):
-        output = run_copy(model, example_input, prepare)
-    candidates = [_walk([end], marks) for end in _could_be_logits(output)]
+    with torch.enable_grad():
+        output = run_copy(model, example_input, prepare, training=training)
+    ends = tensors_in(output) if training else _could_be_logits(output)  # there may be a loss
+    return [_walk([end], marks) for end in ends], marks
+
+
+def _look(model: nn.Module, example_input: Any) -> Seen:
+    """The layers that the logits of a run come from, if that is beyond doubt."""
+    with runs_on("a standard input" if example_input is None else "example_input"):
+        candidates, _ = _candidates(model, example_input)
     leading = [seen for seen in candidates if seen.paths] or candidates[:1]
     if len({seen.paths for seen in leading}) > 1:
         paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
@@ -244,10 +280,9 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
         )
     seen = next((seen for seen in leading if not seen.ends), leading[0])  # not the probabilities
     if seen.ends:  # those that eval mode alone has do not count
-        with suppress(Exception), torch.enable_grad():
-            output = run_copy(model, example_input, prepare, training=True)
-            trained = _walk(tensors_in(output), marks)
-            seen = replace(seen, ends=tuple(end for end in seen.ends if end in trained.ends))
+        with suppress(Exception):
+            trained = {end for s in _candidates(model, example_input, True)[0] for end in s.ends}
+            seen = replace(seen, ends=tuple(end for end in seen.ends if end in trained))
     if seen.blocked or not seen.paths:
         raise TstarError(
             "The logits must come from a linear layer or a 1×1 convolution, but they come from "
@@ -287,7 +322,8 @@ def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
         else:
             names["blocked"].append(name)
     found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
-    return Seen(found, blocked, tuple(name for name in passed if name in _ENDS))
+    size = max((end.numel() // max(1, len(end)) for end in ends if end.ndim > 1), default=0)
+    return Seen(found, blocked, tuple(name for name in passed if name in _ENDS), size)
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:

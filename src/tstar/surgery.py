@@ -87,11 +87,14 @@ def temper(
     >>> temper(model, 4.0)[2].temperature
     tensor(4.)
     """
-    _refuse_wrapper(model)
     if not getattr(temperature, "surgery", True):
         model = layers.scratch_copy(model) if inplace is False else model
         model.left_plain = True  # type: ignore[assignment]
+        for found in getattr(temperature, "heads", ()):
+            layer = layers.unwrap(model).get_submodule(found.path)
+            monitor.expect_update(layer, monitor.numbers_of(temperature))
         return model
+    _refuse_wrapper(model)
     told = getattr(temperature, "head", None) if head is None else head
     heads = _heads(model, temperature, told, example_input, loss)
     live = None if inplace is False else _live_optimizer(optimizer, heads)
@@ -113,8 +116,7 @@ def temper(
     for new in layers.tempered_heads(model).values():
         if live is not None:
             monitor.join_optimizer(live, new)
-        monitor.expect_update(new, temperature)
-    monitor.guard_first_steps(model)
+        monitor.expect_update(new, monitor.numbers_of(temperature))
     return model
 
 
@@ -188,7 +190,6 @@ def _dismantle(
         expect_left(model)
     if not inplace:
         model = layers.scratch_copy(model)
-    monitor.stop_guarding(model)
     working = layers.working_heads(model)
     for path, head in layers.tempered_heads(model).items():
         with warnings.catch_warnings():

@@ -50,7 +50,7 @@ class Keywords(TypedDict, total=False):
     epochs: float | None
     samples: int | None
     batch_size: int | None
-    accumulate: int
+    accumulate: Any
     weight_decay: float | None
     scheduler: Any
     label_smoothing: float
@@ -102,7 +102,7 @@ class Training:
         epochs: Any = None,
         samples: Any = None,
         batch_size: Any = None,
-        accumulate: int = 1,
+        accumulate: Any = 1,
         scheduler: Any = None,
         layer: Any = None,
         **others: Any,
@@ -115,8 +115,9 @@ class Training:
             steps: the number of optimizer steps of the whole training.
             epochs: in place of ``steps``, with ``samples``, their number, and ``batch_size``.
             batch_size: samples in one batch of one process.
-            accumulate: batches per optimizer step. The number of processes is read from
-                ``torch.distributed`` if that is initialized; if not, count it in here.
+            accumulate: batches per optimizer step, over all processes that ``torch.distributed``
+                does not know of yet; or what knows both: transformers' ``TrainingArguments``,
+                accelerate's ``Accelerator``, Lightning's ``Trainer``.
             weight_decay: of the optimizer.
             scheduler: a learning-rate scheduler, of which the highest rate is read; a name such as
                 ``"cosine"`` changes nothing.
@@ -135,7 +136,7 @@ class Training:
         elif optimizer is not None:
             known = cls(**_read(optimizer, layer))
         if batch_size is not None:
-            several = whole("accumulate", accumulate, least=1) * processes()
+            several = batches_per_step(accumulate, optimizer) * processes()
             batch_size = whole("batch_size", batch_size, least=1) * several
         steps = _steps(others.pop("steps", None), epochs, samples, batch_size)
         if lr is None and scheduler is not None and not isinstance(scheduler, str):
@@ -255,6 +256,17 @@ def processes() -> int:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return 1
     return int(distributed.get_world_size())
+
+
+def batches_per_step(accumulate: Any, optimizer: Any = None) -> int:
+    """Batches in one optimizer step of one process: told, or as a trainer or accelerate has them."""
+    names = ("gradient_accumulation_steps", "accumulate_grad_batches")
+    told = next((getattr(accumulate, name) for name in names if hasattr(accumulate, name)), None)
+    if told is None:
+        prepared = getattr(getattr(optimizer, "gradient_state", None), "num_steps", 1)
+        return whole("accumulate", prepared if accumulate == 1 else accumulate, least=1)
+    several: int = getattr(accumulate, "world_size", 0) or getattr(accumulate, "num_processes", 1)
+    return whole("accumulate", told, least=1) * max(1, several // processes())
 
 
 def steps_in(epochs: Any, per_epoch: float) -> int:

@@ -1,5 +1,7 @@
 """The schedule in a Lightning trainer: the right T at every step, also after a resumed checkpoint."""
 
+import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import tstar
+from tstar.head import TemperedHead
 
 L = pytest.importorskip("lightning")
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
@@ -88,23 +91,62 @@ def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched(monkeypat
     assert logged == []
 
 
-def test_an_advice_is_applied_at_the_start_and_folded_at_the_end():
+def advised(model, **known):
+    told = tstar.recommend(model, optimizer="sgd", lr=0.1, steps=500, weight_decay=0.1)
+    return replace(told, **{"lr": 0.1, "weight_decay": 0.1, "temperature": 1.0, "norm": None, "head_lr": None, **known})  # fmt: skip
+
+
+class Watched(L.Callback):
+    """The highest rate of each parameter over a training, and whether its model was tempered."""
+
+    def __init__(self):
+        self.rates, self.tempered = {}, False
+
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        self.tempered = isinstance(pl_module.net[2], TemperedHead)
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                self.rates[p] = max(self.rates.get(p, 0.0), group["lr"])
+
+
+class Net(L.LightningModule):
+    def __init__(self, net, scheduled):
+        super().__init__()
+        self.teacher, self.net, self.scheduled = copy.deepcopy(net), net, scheduled
+
+    def training_step(self, batch):
+        return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1, weight_decay=0.1)
+        decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+        each = {"scheduler": decay, "interval": "step"}
+        return {"optimizer": optimizer, **({"lr_scheduler": each} if self.scheduled else {})}
+
+
+@pytest.mark.parametrize("scheduled", [True, False])
+@pytest.mark.parametrize("known", [{"temperature": 2.0, "norm": "batch", "lr": 0.3}, {"lr": 0.3}, {"head_lr": 3.0}])  # fmt: skip
+def test_an_advice_is_applied_at_the_start_and_folded_at_the_end(known, scheduled):
+    """The advice is for the model inside, of which the module has a twin too."""
     from tstar.lab.callbacks.lightning import AdviceCallback
 
-    module, applied = Module(), []
-    module.model = nn.Linear(4, 3)
-    optimizer, scheduler = object(), object()
-    trainer = SimpleNamespace(
-        optimizers=[optimizer], lr_scheduler_configs=[SimpleNamespace(scheduler=scheduler)]
-    )
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    advice, module, seen = advised(net, **known), Net(net, scheduled), Watched()
+    trainer = L.Trainer(
+        max_epochs=1, accelerator="cpu", callbacks=[AdviceCallback(advice), seen], logger=False,
+        enable_progress_bar=False, enable_checkpointing=False, enable_model_summary=False,
+    )  # fmt: skip
+    data = TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
+    trainer.fit(module, DataLoader(data, batch_size=4))
+    assert type(net[2]) is type(module.teacher[2]) is nn.Linear
+    assert seen.tempered == advice.surgery
+    assert seen.rates[net[0].weight] == pytest.approx(advice.lr)
+    weight = next(p for p in seen.rates if p.shape == (3, 8))
+    assert seen.rates[weight] == pytest.approx(advice.head_lr or advice.lr)
 
-    def apply(given, *others):
-        applied.append(others)
-        given.model = tstar.temper(given.model, 2.0)
 
-    callback = AdviceCallback(SimpleNamespace(apply=apply))
-    callback.on_fit_start(trainer, module)
-    assert applied == [(optimizer, scheduler)]
-    assert float(module.model.temperature) == 2.0
-    callback.on_fit_end(trainer, module)
-    assert type(module.model) is nn.Linear
+def test_an_advice_for_another_model_is_refused():
+    from tstar.lab.callbacks import part_for
+
+    with pytest.raises(tstar.TstarError, match="must hold the model"):
+        part_for(advised(nn.Sequential(nn.Linear(4, 5))), Module())

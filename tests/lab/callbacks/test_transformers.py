@@ -1,5 +1,7 @@
 """The schedule in transformers' Trainer: the right T at every step or epoch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -78,22 +80,33 @@ def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched():
 
 
 @pytest.mark.parametrize("fold", [True, False])
-def test_an_advice_is_applied_at_the_start_and_folded_at_the_end(fold):
+@pytest.mark.parametrize("known", [{"temperature": 2.0, "norm": "batch", "lr": 0.3}, {"lr": 0.3}, {"head_lr": 3.0}])  # fmt: skip
+def test_an_advice_is_applied_at_the_start_and_folded_at_the_end(known, fold, tmp_path):
     from tstar.lab.callbacks.transformers import AdviceCallback
 
-    model, applied = Model(), []
+    class Plain(Model):
+        def forward(self, x, labels):
+            logits = self.out(x)
+            return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
-    def apply(given, *others):
-        applied.append(others)
-        given.out = tstar.temper(given.out, 2.0)
+    rates = {}
 
-    class Advice:
-        pass
+    class Watched(hf.TrainerCallback):
+        def on_pre_optimizer_step(self, args, state, control, **kwargs):
+            for group in kwargs["optimizer"].param_groups:
+                for p in group["params"]:
+                    rates[p] = max(rates.get(p, 0.0), group["lr"])
 
-    advice = Advice()
-    advice.apply = apply
-    callback = AdviceCallback(advice, fold)
-    callback.on_train_begin(None, None, None, model=model, optimizer="o", lr_scheduler="s")
-    assert applied == [("o", "s")]
-    callback.on_train_end(None, None, None, model=model)
-    assert (type(model.out) is nn.Linear) == fold
+    model = Plain()
+    told = tstar.recommend(model, head="out", optimizer="adamw", lr=0.1, steps=500, weight_decay=0.1)  # fmt: skip
+    advice = replace(told, **{"lr": 0.1, "temperature": 1.0, "norm": None, "head_lr": None, **known})  # fmt: skip
+    rows = [{"x": torch.randn(4), "labels": i % 3} for i in range(12)]
+    arguments = hf.TrainingArguments(
+        str(tmp_path), num_train_epochs=2, per_device_train_batch_size=4, use_cpu=True, save_strategy="no",
+        report_to="none", disable_tqdm=True, learning_rate=0.1, warmup_steps=2, dataloader_pin_memory=False,
+    )  # fmt: skip
+    callbacks = [AdviceCallback(advice, fold), Watched()]
+    hf.Trainer(model, arguments, train_dataset=rows, callbacks=callbacks).train()
+    assert isinstance(model.out, nn.Linear) == (fold or not advice.surgery)
+    weight = next(p for p in rates if p.shape == (3, 4))
+    assert rates[weight] == pytest.approx(advice.head_lr or advice.lr)

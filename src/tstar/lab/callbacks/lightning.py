@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
+from tstar.lab.callbacks import part_for
 from tstar.monitor import Watch, watch
 from tstar.output_layer import tempered_heads
 from tstar.schedule import Schedule
@@ -17,7 +18,7 @@ else:
 
 
 class AdviceCallback(Callback):
-    """Applies an advice to a module with one optimizer, at the rate that the advice was told.
+    """Applies an advice to a module, or to the model in it, with one optimizer; folds at the end.
 
     Trainer(callbacks=[AdviceCallback(advice)])
     """
@@ -25,10 +26,14 @@ class AdviceCallback(Callback):
     def __init__(self, advice: Any, fold: bool = True) -> None:
         self.advice, self.fold = advice, fold
 
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        if stage == "fit":  # before the optimizer is built, a checkpoint loaded, or DDP wraps it
+            self.advice.apply(part_for(self.advice, pl_module))
+
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         (optimizer,) = trainer.optimizers
         schedulers = [config.scheduler for config in trainer.lr_scheduler_configs]
-        self.advice.apply(pl_module, optimizer, *schedulers)
+        self.advice.apply(part_for(self.advice, pl_module), optimizer, schedulers)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         if self.fold and tempered_heads(pl_module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
+from tstar.lab.callbacks import part_for
 from tstar.monitor import Watch, watch
 from tstar.output_layer import tempered_heads, unwrap
 from tstar.schedule import Schedule
@@ -25,8 +26,12 @@ class AdviceCallback(TrainerCallback):
     def __init__(self, advice: Any, fold: bool = True) -> None:
         self.advice, self.fold = advice, fold
 
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        # Before the optimizer is built, and before DDP wraps the model.
+        self.advice.apply(part_for(self.advice, kwargs["model"]))
+
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        model = unwrap(kwargs["model"])
+        model = part_for(self.advice, kwargs["model"])
         self.advice.apply(model, kwargs["optimizer"], kwargs["lr_scheduler"])
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
