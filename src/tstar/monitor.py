@@ -28,7 +28,7 @@ from tstar.head import TemperedHead, class_dim, expect_left, warn
 from tstar.training import highest_rate
 
 _MEMORY = 10  # batches after which the running statistics should have forgotten most
-_FIRST, _EVERY = 20, 16  # steps that are looked at: the first ones, and then one of so many
+_FIRST, _EVERY = 20, 64  # steps that are looked at: the first ones, and then one of so many
 _SETTLED = 50  # batches after which the initial statistics hardly count: 0.9⁵⁰ = 0.5 %
 _NEAR = 0.05  # a schedule may pass its peak between two steps
 
@@ -164,7 +164,7 @@ def _batches_seen(head: TemperedHead) -> int | None:
 
 # --- do the batches suit the norm? ---
 class Guard:
-    """Looks at a head's first training batches, then at one of sixteen, and warns once.
+    """Looks at a head's first training batches, then at one of 64, and warns once.
 
     A BatchNorm trusts its batches. The logits' gradient shows the labels, its only negative
     entries: whether a batch holds few of the classes, and which positions have none (padding).
