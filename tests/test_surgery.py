@@ -214,7 +214,6 @@ BATCH = torch.randn(16, 6)
 
 
 HELPERS = {
-    "watch": lambda model: tstar.watch(model)(),
     "drive": lambda model: tstar.Schedule.warmup(4.0, steps=2).drive(model).step(),
     "mask_padding": lambda model: monitor.mask_padding(model).remove(),
     "recalibrate": lambda model: monitor.recalibrate(model, [BATCH]),
@@ -264,4 +263,4 @@ def test_a_copy_and_a_pickle_of_it_were_left_as_well(tmp_path):
     torch.save(model, tmp_path / "model.pt")
     loaded = torch.load(tmp_path / "model.pt", weights_only=False)
     for again in (copy.deepcopy(model), loaded):
-        assert tstar.watch(again)() == ()
+        assert tstar.fold(again) is not None

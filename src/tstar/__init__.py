@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tstar.advice import Recommendation, recommend
     from tstar.difficulty import csg
     from tstar.groups import param_groups
-    from tstar.monitor import watch
     from tstar.output_layer import find_head
     from tstar.schedule import Schedule
     from tstar.surgery import fold, load_folded, temper, untemper
@@ -24,7 +23,6 @@ _HOMES = {
     "advice": ("Recommendation", "recommend"),
     "difficulty": ("csg",),
     "groups": ("param_groups",),
-    "monitor": ("watch",),
     "output_layer": ("find_head",),
     "schedule": ("Schedule",),
     "surgery": ("fold", "load_folded", "temper", "untemper"),
@@ -47,7 +45,6 @@ __all__ = [
     "temper",
     "temperature",
     "untemper",
-    "watch",
 ]
 
 __getattr__ = lazy(__name__, {**_LAZY, "lab": None})

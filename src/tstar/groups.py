@@ -195,7 +195,9 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
     decay = groups[at].get("weight_decay")
     none = not any(group.get("weight_decay") for group in groups)
     for group in groups if none or decay else ():  # none but for the output layer stays
-        group["weight_decay"] = advice.weight_decay * (group["weight_decay"] / decay if decay else 1)
+        group["weight_decay"] = advice.weight_decay * (
+            group["weight_decay"] / decay if decay else 1
+        )
     if advice.head_lr is not None:
         own = {id(p) for head in heads for p in head.parameters()}
         for i in range(len(groups)):

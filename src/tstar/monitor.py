@@ -1,4 +1,4 @@
-"""How a tempered training goes: guards of its first steps, watch, recalibrate, masks of padding.
+"""How a tempered training goes: guards of its first steps, recalibrate, masks of padding.
 
 Belongs here: whatever looks at a training without changing its gradients. What it finds is a
 warning, once, with the way out.
@@ -10,7 +10,6 @@ import copy
 import inspect
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -299,81 +298,6 @@ def _gap(norm: _BatchNorm, rows: Tensor) -> Tensor | None:
     distance = (norm.running_mean - mean).square().mean() / spread
     count = torch.full_like(spread, len(rows))
     return torch.stack([distance, norm.running_var.mean() / spread, count])
-
-
-# --- watch ---
-@dataclass(frozen=True)
-class Sight:
-    """What a look at one tempered head showed, since the look before."""
-
-    head: str  # its path in the model
-    temperature: float
-    moved: float  # how far the layer's weight has moved, relative to its size
-    batches: int | None  # that the norm has seen; None without a batch norm
-    problems: tuple[str, ...]  # a sentence for each thing that is wrong
-
-
-class Watch:
-    """What :func:`watch` returns; call it at the end of each epoch."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = layers.unwrap(model)
-        if not layers.working_heads(self._model):
-            expect_left(self._model)
-        self._before = {
-            path: _state(head) for path, head in layers.working_heads(self._model).items()
-        }
-
-    def __call__(self) -> tuple[Sight, ...]:
-        """Look at every tempered head. A problem is also a warning."""
-        heads = layers.working_heads(self._model)
-        sights = tuple(self._look(path, head) for path, head in heads.items())
-        for problem in (problem for sight in sights for problem in sight.problems):
-            warn(problem)
-        return sights
-
-    def _look(self, path: str, head: TemperedHead) -> Sight:
-        weight, seen = _state(head)
-        old, seen_before = self._before.get(path, (weight, seen))
-        self._before[path] = weight, seen
-        moved = float((weight - old).double().norm() / old.double().norm().clamp(min=1e-30))
-        batches = None if seen is None or seen_before is None else seen - seen_before
-        problems = []
-        if moved == 0:
-            problems.append(f"The output layer {path!r} has not moved: no optimizer trains it.")
-        elif batches == 0:
-            problems.append(
-                f"The norm before {path!r} has seen no batch: batches of one sample, or a helper "
-                "that freezes BatchNorm."
-            )
-        return Sight(path, float(head.temperature), moved, batches, tuple(problems))
-
-
-@guarded("tstar.watch stopped in what you passed")
-def watch(model: nn.Module) -> Watch:
-    """A monitor of a tempered model: call what it returns at the end of each epoch.
-
-    It tells whether the norm before the head sees batches, and whether the head learns. Trainers
-    take ``WatchCallback`` of :mod:`tstar.lab.callbacks`. In a model that was left as it is, on
-    advice, it sees nothing.
-
-    >>> import torch, tstar
-    >>> model = tstar.temper(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), 2.0)
-    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    >>> look = tstar.watch(model)
-    >>> for _ in range(2):
-    ...     loss = nn.functional.cross_entropy(model(torch.randn(16, 4)), torch.arange(16) % 3)
-    ...     loss.backward()
-    ...     optimizer.step()
-    >>> (sight,) = look()
-    >>> sight.batches, sight.problems
-    (2, ())
-    """
-    return Watch(model)
-
-
-def _state(head: TemperedHead) -> tuple[Tensor, int | None]:
-    return head.weight.detach().clone(), _batches_seen(head)
 
 
 # --- the norm's statistics ---

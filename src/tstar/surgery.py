@@ -63,7 +63,7 @@ def temper(
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
         temperature: T, or what :func:`tstar.recommend` returns. An advice without surgery gives
-            back the model itself; :func:`fold`, :func:`tstar.watch` and the like then do nothing.
+            back the model itself; :func:`fold` and the like then do nothing.
         head: the output layer's path, its record, several paths, or ``"all"`` for heads that are
             averaged; found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.

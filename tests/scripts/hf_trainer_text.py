@@ -12,7 +12,7 @@ import toy
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 import tstar
-from tstar.lab.callbacks.transformers import TemperatureCallback, WatchCallback
+from tstar.lab.callbacks.transformers import TemperatureCallback
 
 torch.manual_seed(0)
 data = toy.tokens()
@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
         report_to="none", disable_tqdm=True, save_strategy="no", dataloader_pin_memory=False,
     )  # fmt: skip
     schedule = TemperatureCallback(tstar.Schedule.warmup(3.0, steps=10))
-    Trainer(model, arguments, train_dataset=rows, callbacks=[schedule, WatchCallback()]).train()
+    Trainer(model, arguments, train_dataset=rows, callbacks=[schedule]).train()
     accuracy, x = toy.accuracy(model, data), data[0]
     plain = tstar.fold(model)
     plain.save_pretrained(folder)

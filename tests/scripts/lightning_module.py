@@ -13,7 +13,7 @@ import toy
 from torch import nn
 
 import tstar
-from tstar.lab.callbacks.lightning import TemperatureCallback, WatchCallback
+from tstar.lab.callbacks.lightning import TemperatureCallback
 
 data = toy.points()
 
@@ -34,7 +34,7 @@ def trainer(epochs):
     return L.Trainer(
         max_epochs=epochs, accelerator="cpu", logger=False, enable_progress_bar=False, accumulate_grad_batches=2,
         enable_model_summary=False, enable_checkpointing=False,
-        callbacks=[TemperatureCallback(tstar.Schedule.warmup(4.0, steps=4)), WatchCallback()],
+        callbacks=[TemperatureCallback(tstar.Schedule.warmup(4.0, steps=4))],
     )  # fmt: skip
 
 

@@ -65,29 +65,14 @@ def test_an_unknown_interval_is_refused():
         callback("hour")
 
 
-def test_the_monitor_warns_of_a_norm_that_sees_nothing():
-    from tstar.lab.callbacks.lightning import WatchCallback
-
-    class Frozen(WatchCallback):
-        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-            pl_module.model.norm.eval()
-
-    assert len(fit(WatchCallback(), 1)) == 3
-    with pytest.warns(tstar.TstarWarning, match="seen no batch"):
-        fit(Frozen(), 1)
-
-
-def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched(monkeypatch):
-    from tstar.lab.callbacks.lightning import WatchCallback
-
+def test_a_model_that_was_left_on_advice_is_not_driven(monkeypatch):
     module, logged = Module(), []
     module.model = tstar.temper(nn.Linear(4, 3), tstar.recommend(nn.Linear(4, 3), norm=None))
     monkeypatch.setattr(module, "log", lambda *args: logged.append(args))
     trainer = SimpleNamespace(current_epoch=1)
-    for each in (callback("epoch"), WatchCallback()):
-        each.on_fit_start(trainer, module)
-        each.on_train_epoch_start(trainer, module)
-        each.on_train_epoch_end(trainer, module)
+    each = callback("epoch")
+    each.on_fit_start(trainer, module)
+    each.on_train_epoch_start(trainer, module)
     assert logged == []
 
 

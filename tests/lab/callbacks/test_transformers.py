@@ -49,33 +49,14 @@ def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
     assert model.seen == expected
 
 
-def test_the_monitor_logs_and_warns(tmp_path):
-    from tstar.lab.callbacks.transformers import WatchCallback
-
-    model = tstar.temper(Model(), 9.0, head="out")
-    rows = [{"x": torch.randn(4), "labels": i % 3} for i in range(12)]
-    arguments = hf.TrainingArguments(
-        str(tmp_path), num_train_epochs=2, per_device_train_batch_size=1, use_cpu=True, save_strategy="no",
-        report_to="none", disable_tqdm=True, logging_steps=1, learning_rate=0.1, dataloader_pin_memory=False,
-    )  # fmt: skip
-    monitor = WatchCallback()
-    trainer = hf.Trainer(model, arguments, train_dataset=rows, callbacks=[monitor])
-    with pytest.warns(tstar.TstarWarning, match="seen no batch"):
-        trainer.train()
-    logs = {}
-    monitor.on_log(None, None, None, logs=logs)
-    assert logs["moved/out"] > 0
-
-
-def test_a_model_that_was_left_on_advice_is_neither_driven_nor_watched():
-    from tstar.lab.callbacks.transformers import TemperatureCallback, WatchCallback
+def test_a_model_that_was_left_on_advice_is_not_driven():
+    from tstar.lab.callbacks.transformers import TemperatureCallback
 
     model = tstar.temper(nn.Linear(4, 3), tstar.recommend(nn.Linear(4, 3), norm=None))
     logs = {}
-    for each in (TemperatureCallback(tstar.Schedule.warmup(2.0, steps=3)), WatchCallback()):
-        each.on_train_begin(None, None, None, model=model)
-        each.on_epoch_end(None, None, None)
-        each.on_log(None, None, None, logs=logs)
+    each = TemperatureCallback(tstar.Schedule.warmup(2.0, steps=3))
+    each.on_train_begin(None, None, None, model=model)
+    each.on_log(None, None, None, logs=logs)
     assert logs == {}
 
 

@@ -1,4 +1,4 @@
-"""An advice, a temperature schedule, and a monitor, in a Lightning trainer."""
+"""An advice and a temperature schedule in a Lightning trainer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
 from tstar.lab.callbacks import part_for
-from tstar.monitor import Watch, watch
 from tstar.output_layer import tempered_heads
 from tstar.schedule import Schedule
 from tstar.surgery import fold
@@ -68,17 +67,3 @@ class TemperatureCallback(Callback):
         self.schedule.go_to(step)
         if self.schedule.drives:  # not a model that was left as it is
             pl_module.log("temperature", self.schedule.temperature)
-
-
-class WatchCallback(Callback):
-    """Looks at the tempered heads after each epoch (:func:`tstar.watch`): warns, and logs."""
-
-    _look: Watch
-
-    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        self._look = watch(pl_module)
-
-    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        for sight in self._look():
-            pl_module.log(f"moved/{sight.head}", sight.moved)
-            pl_module.log(f"temperature/{sight.head}", sight.temperature)

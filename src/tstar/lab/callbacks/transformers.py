@@ -1,4 +1,4 @@
-"""An advice, a temperature schedule, and a monitor, in the transformers ``Trainer``."""
+"""An advice and a temperature schedule in the transformers ``Trainer``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import require, unknown
 from tstar.lab.callbacks import part_for
-from tstar.monitor import Watch, watch
 from tstar.output_layer import tempered_heads, unwrap
 from tstar.schedule import Schedule
 from tstar.surgery import fold
@@ -65,22 +64,3 @@ class TemperatureCallback(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if logs is not None and self.schedule.drives:  # not a model that was left as it is
             logs["temperature"] = self.schedule.temperature
-
-
-class WatchCallback(TrainerCallback):
-    """Looks at the tempered heads after each epoch (:func:`tstar.watch`): warns, and logs."""
-
-    _look: Watch
-
-    def __init__(self) -> None:
-        self._seen: dict[str, float] = {}
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._look = watch(unwrap(kwargs["model"]))
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._seen |= {f"moved/{sight.head}": sight.moved for sight in self._look()}
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if logs is not None:
-            logs |= self._seen
