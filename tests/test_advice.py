@@ -391,7 +391,7 @@ def test_what_was_not_measured_is_cautioned():
         (SITUATIONS["ViT, SGD 0.1"][0], "fell to 5 %"),
         (short(label_smoothing=0.1), "label smoothing"),
         (replace(short(), assumed=("lr=0.1",)), "assumes lr=0.1"),
-        (short(), "does not fit its training set (85 % likely)"),
+        (short(), "does not fit its training set (85% likely)"),
         (wide_adam(), "a higher rate"),
         (paper(), "not shuffled"),
         (short(tuned=True, insertable=False), "nothing changes"),

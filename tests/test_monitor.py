@@ -314,10 +314,8 @@ def test_recalibration_gives_the_statistics_of_the_data():
     assert gap(model) < 0.05
 
 
-def test_how_many_batches_and_what_is_refused():
+def test_what_is_refused():
     model = short_run()
-    monitor.recalibrate(model, DataLoader(data(), batch_size=32), batches=3)
-    assert int(model[2].norm.num_batches_tracked) == 3
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(TstarError, match="at least one batch"):
         monitor.recalibrate(model, [data().tensors[0][:1]])
@@ -341,27 +339,4 @@ def test_batches_that_do_not_do_leave_the_statistics_as_they_were():
     ):
         with pytest.raises(TstarError, match=match):
             monitor.recalibrate(model, loader)
-    for batches in (0, -1, float("nan"), "2"):
-        with pytest.raises(TstarError, match="batches must be"):
-            monitor.recalibrate(model, [x], batches=batches)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-
-
-def tempered_network():
-    torch.manual_seed(0)
-    return tstar.temper(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4)), 3.0)
-
-
-def epoch(model, optimizer, size=16):
-    for _ in range(3):
-        optimizer.zero_grad()
-        x, y = torch.randn(size, 6), torch.arange(size) % 4
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-
-def test_a_norm_that_sees_nothing_is_reported_at_eval():
-    model = tempered_network()
-    epoch(model, torch.optim.SGD(model.parameters(), lr=0.1), size=1)
-    with pytest.warns(TstarWarning, match="seen no batch"):
-        model.eval()

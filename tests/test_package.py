@@ -57,6 +57,6 @@ def test_unknown_attribute():
 
 
 def test_the_public_names_are_few_and_every_lazy_one_is_among_them():
-    assert len(tstar.__all__) == 16
+    assert len(tstar.__all__) == 15
     assert set(tstar.__all__) <= set(dir(tstar))
     assert {*tstar._LAZY} <= set(tstar.__all__)

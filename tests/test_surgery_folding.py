@@ -10,7 +10,7 @@ from torch import nn
 import tstar
 from tstar import TstarError, TstarWarning
 from tstar.head import TemperedHead
-from tstar.surgery import fold_state_dict
+from tstar.lab.checkpoints import fold_state_dict
 
 
 def trained(model, T=4.0, **options):

@@ -380,28 +380,22 @@ class Recommendation(Recipe, Drawn):
 
     def _facts(self) -> Iterator[str]:
         """What the advice is about, in words."""
-        f, t, head = self.facts, self.training, self.heads[0]
-        kind = f.kind or "frozen network"
-        inside = f", {f.norms.replace('-', ' ')} inside" if f.kind and f.norms else ""
-        size = "" if f.parameters is None else f", {f.parameters:,} parameters"
-        data = f.domain or "unknown data"
-        yield (
-            f"Your model: {kind} ({data}{inside}{size}); its output layer {head.path!r} has "
-            f"{f.num_features:,} inputs (M) and {f.num_classes:,} classes (K)."
-        )
+        f, t = self.facts, self.training
+        norms = "frozen layers" if f.norms == "frozen" else f"{f.norms or 'unknown norms'} inside"
+        what = [kind for kind in (f.domain, f.kind, norms.replace("-", " ")) if kind]
+        what += [f"{f.parameters:,} parameters"] if f.parameters else []
+        yield f"Your model: {', '.join(what)}; M = {f.num_features}, K = {f.num_classes}."
         how = [f"{t.optimizer}, lr {t.lr:g}, weight decay {t.weight_decay:g}"]
         how += [f"{t.steps:,} steps of {t.batch_size:,} samples"]
+        how += [f"{f.samples:,} training samples"] if f.samples else []
         how += ["fine-tuning" if f.pretrained else "from scratch"]
-        how += [] if f.samples is None else [f"{f.samples:,} training samples"]
         how += [f"label smoothing {t.label_smoothing:g}"] if t.label_smoothing else []
-        how += ["rate and decay tuned by a search"] if t.tuned else []
+        how += ["rate and decay tuned"] if t.tuned else []
         yield f"Your training: {', '.join(how)}."
         if f.assumed:
             yield f"Not told, and taken to be usual: {', '.join(f.assumed)}."
         if f.csg is not None:
             yield f"The difficulty of the data (csg): {f.csg:.3g}."
-        if f.normed:
-            yield "A BatchNorm stands before the output layer already."
 
     def _do(self) -> str:
         what = []
@@ -462,7 +456,7 @@ class Recommendation(Recipe, Drawn):
             yield f"this assumes {', '.join(guessed)}; tell recommend if yours differs."
         if norm and chance is not None and chance < 0.8:
             yield (
-                f"if the plain model does not fit its training set ({100 * (1 - chance):.0f} % likely), this "
+                f"if the plain model does not fit its training set ({1 - chance:.0%} likely), this "
                 "can cost a point; pass train_accuracy=… if you know it."
             )
         elif norm:

@@ -17,7 +17,7 @@ from tstar.checks import positive
 from tstar.errors import TstarError, guarded, unknown
 from tstar.facts import preceding_norm
 from tstar.head import warn
-from tstar.monitor import trust_rates, warn_of_misfit
+from tstar.monitor import trust_rate, warn_of_misfit
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.training import highest_rate, unwrapped
 
@@ -190,8 +190,8 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
         )
     for i in range(len(groups)):
         _scale_rate(groups, parts, i, factor)
-    if parts:  # so that the rates are right wherever they are remembered
-        trust_rates(model)
+    for head in heads if parts else ():  # the rates are right wherever they are remembered
+        trust_rate(head)
     decay = groups[at].get("weight_decay")
     none = not any(group.get("weight_decay") for group in groups)
     for group in groups if none or decay else ():  # none but for the output layer stays

@@ -11,7 +11,6 @@ import inspect
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -60,11 +59,9 @@ def expect_update(head: nn.Module, wanted: dict[str, float]) -> None:
         _hooks.append(register_optimizer_step_pre_hook(_before_step))
 
 
-def trust_rates(model: nn.Module) -> None:
+def trust_rate(head: nn.Module) -> None:
     """Await no rate: it was set where a scheduler has it, too."""
-    for module in model.modules():
-        if module in _awaiting:
-            _awaiting[module][0].clear()
+    _awaiting.get(head, ({}, None))[0].clear()
 
 
 def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -114,10 +111,9 @@ def _check_numbers(head: Any, optimizer: Any, wanted: dict[str, float]) -> None:
 
 
 def _warn_of_missed(head: TemperedHead, optimizers: Iterable[Any]) -> None:
-    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-    held = {id(p) for group in groups for p in group["params"]}
-    trained = ((name, p) for name, p in head.named_parameters() if p.requires_grad)
-    missed = [name for name, p in trained if p.grad is not None and id(p) not in held]
+    held = {id(p) for each in optimizers for g in each.param_groups for p in g["params"]}
+    named = head.named_parameters()
+    missed = [name for name, p in named if p.grad is not None and id(p) not in held]
     if missed:
         warn(
             f"The optimizer does not train the tempered head ({', '.join(missed)}); was it built "
@@ -149,9 +145,8 @@ def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
         if other["lr"] == group["lr"] and all(p.ndim < 2 for p in other["params"]):
             group = other
     if "param_names" in group:  # torch keeps names if it was given named parameters
-        names = [n for g in optimizer.param_groups for n in g["param_names"]]
-        params = [p for g in optimizer.param_groups for p in g["params"]]
-        stem = next(n for n, p in zip(names, params, strict=True) if p is like).rpartition(".")[0]
+        pairs = [zip(g["params"], g["param_names"], strict=True) for g in optimizer.param_groups]
+        stem = next(n for pair in pairs for p, n in pair if p is like).rpartition(".")[0]
         group["param_names"].extend(f"{stem}.norm.{name}" for name in norm)
     group["params"].extend(norm.values())
 
@@ -191,13 +186,13 @@ class Guard:
                 self._gap = _gap(head.norm, _some_rows(features.detach(), axis))
             if logits.requires_grad:
                 keep: Any = logits.register_hook
-                unmasked = features.ndim == 3 and axis == -1 and head.mask is None
-                keep(partial(self._keep_labels, axis, unmasked))
+                tokens = features.ndim == 3 and axis == -1 and head.mask is None
+                keep(partial(self._keep_labels, axis, tokens))
         except (RuntimeError, TypeError):  # functorch, or a tensor on another device
             return
 
-    def _keep_labels(self, axis: int, unmasked: bool, gradient: Tensor) -> None:
-        if unmasked and self.calls <= _FIRST and bool((gradient[:, -1].amin(-1) >= 0).any()):
+    def _keep_labels(self, axis: int, tokens: bool, gradient: Tensor) -> None:
+        if tokens and self.calls <= _FIRST and bool((gradient[:, -1].amin(-1) >= 0).any()):
             self._say(
                 "padding",
                 "The norm before the output layer sees positions without a label at the end of "
@@ -218,17 +213,16 @@ class Guard:
         How much oftener, from 0 to 1, is the intraclass correlation. Two classes in each batch of
         ten give 0.45; there a BatchNorm cost 12 points. Noise is about sqrt(2/batches)/samples.
         """
-        counts = torch.stack(self._labels)
-        counts = counts[counts.sum(1) > 1].double().cpu()
+        counts = torch.stack(self._labels).double().cpu()
         self._labels.clear()
-        if len(counts) < 4:
+        counts = counts[counts.sum(1) > 1]
+        n, sizes = len(counts), counts.sum(1, keepdim=True)
+        if n < 4:
             return
-        sizes = counts.sum(1, keepdim=True)
         inside = float((counts * (counts - 1) / (sizes * (sizes - 1))).sum(1).mean())
         shares = counts / sizes
-        all_pairs = shares.sum(0).square().sum() - shares.square().sum()
-        across = float(all_pairs) / (len(shares) * (len(shares) - 1))
-        noise = math.sqrt(2 / len(counts)) / float(sizes.mean())
+        across = float(shares.sum(0).square().sum() - shares.square().sum()) / (n * (n - 1))
+        noise = math.sqrt(2 / n) / float(sizes.mean())
         if inside - across > (0.37 + 3.5 * noise) * (1 - across):
             self._say(
                 "ordered",
@@ -309,9 +303,7 @@ def shorten_memory(norm: nn.Module | None, steps: int | None) -> None:
 
 
 @guarded("tstar.recalibrate stopped in what you passed")
-def recalibrate(
-    model: nn.Module, loader: Iterable[Any], *, batches: int | None = None
-) -> nn.Module:
+def recalibrate(model: nn.Module, loader: Iterable[Any]) -> nn.Module:
     """Measure the statistics of the norm before the head anew, as the mean over batches.
 
     The running statistics lag behind the weights, which shows after short runs and with a moving
@@ -322,14 +314,12 @@ def recalibrate(
         model: a tempered model; changed in place and returned.
         loader: batches as a DataLoader gives them, [inputs, labels], or what the model takes:
             tensors, tuples of arguments, mappings of keywords. Use the training data.
-        batches: how many of them; all by default.
 
     Raises:
         TstarError: a batch does not fit or is not finite; the statistics stay as they were.
     """
     inner = layers.unwrap(model)
     heads = list(layers.working_heads(inner).values())
-    batches = None if batches is None else whole("batches", batches, least=1)
     if not heads:
         expect_left(inner)
         return model
@@ -345,7 +335,7 @@ def recalibrate(
                 norm.train()
                 norm.reset_running_stats()
                 norm.momentum = None  # the mean over all batches
-            for batch in islice(loader, batches):
+            for batch in loader:
                 layers.call(inner, layers.inputs_of(batch), heads[0].temperature.device)
         sums = [b.sum() for norm in norms for b in norm.buffers()]
         if not all(norm.num_batches_tracked for norm in norms) or not all(map(math.isfinite, sums)):

@@ -146,25 +146,20 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
 
 def _seen_at(model: nn.Module, path: str, example_input: Any) -> Seen:
     """What follows a layer that was named; refused if it runs and the logits come from others."""
-    called, others = False, list[str]()
-    for training in (False, True):  # some heads run in training alone
-        try:
-            candidates, marks = _candidates(model, example_input, training)
-        except Exception:  # no input is known: the name is taken as it is
-            continue
-        for seen in candidates:
-            if path in seen.paths:  # what follows may follow another layer
-                return seen if seen.paths == (path,) else replace(seen, ends=())
-            if seen.blocked:
-                return Seen()
-            others += seen.paths
-        called = called or path in marks.values()
-    if called and others:
+    try:
+        candidates, marks = _candidates(model, example_input)
+    except Exception:  # no input is known: the name is taken as it is
+        return Seen()
+    others = [other for seen in candidates for other in seen.paths]
+    unsure = path not in marks.values() or any(seen.blocked for seen in candidates)
+    if others and path not in others and not unsure:
         raise TstarError(
             f"The logits must come from the layer that head= names, got {path!r}, but they come "
             f"from {', '.join(map(repr, dict.fromkeys(others)))}."
         )
-    return Seen()
+    mine = (seen for seen in candidates if path in seen.paths)
+    found = next(mine, Seen())
+    return found if found.paths == (path,) else replace(found, ends=())  # another layer's
 
 
 def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:

@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import tstar
-from tstar.surgery import fold_state_dict
+from tstar.lab.checkpoints import fold_state_dict
 
 
 def rank(number, folder):

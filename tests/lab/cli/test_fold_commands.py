@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import tstar
 from tstar.errors import TstarError
+from tstar.lab.checkpoints import fold_state_dict
 from tstar.lab.cli import app as program
 from tstar.lab.cli import fold_commands  # noqa: F401  registers the command
-from tstar.surgery import fold_state_dict
 
 RUNNER = CliRunner()
 

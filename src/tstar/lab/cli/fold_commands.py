@@ -38,7 +38,7 @@ def fold(
 
     Example: tstar fold checkpoint.pt -o plain.pt
     """
-    from tstar.surgery import fold_state_dict, tempered_prefixes
+    from tstar.lab.checkpoints import fold_state_dict, tempered_prefixes
 
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
     if target.exists() and not force:
@@ -66,7 +66,7 @@ def fold(
 
 def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
     """The tempered state dict in what a trainer saved: itself, or the entry that is one."""
-    from tstar.surgery import tempered_prefixes
+    from tstar.lab.checkpoints import tempered_prefixes
 
     found = saved.get(key) if key is not None and isinstance(saved, Mapping) else saved
     if not isinstance(found, Mapping):

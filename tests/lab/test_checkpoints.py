@@ -6,8 +6,8 @@ from torch import nn
 
 import tstar
 from tstar import TstarError
+from tstar.lab.checkpoints import fold_state_dict, tempered_prefixes
 from tstar.lab.cli.fold_commands import find_state_dict
-from tstar.surgery import fold_state_dict, tempered_prefixes
 
 
 def network():
