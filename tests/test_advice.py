@@ -424,24 +424,14 @@ def test_apply_tempers_in_place_and_sets_rate_and_decay():
     assert optimizer.param_groups[1]["lr"] == pytest.approx(0.15)
 
 
-def warm_cosine(optimizer):
-    parts = [schedulers.LinearLR(optimizer, 0.5, total_iters=3), schedulers.CosineAnnealingLR(optimizer, 7)]  # fmt: skip
-    return schedulers.SequentialLR(optimizer, parts, milestones=[3])
-
-
-def timm_cosine(optimizer):
-    timm = pytest.importorskip("timm.scheduler")
-    return timm.CosineLRScheduler(optimizer, t_initial=10, warmup_t=3, warmup_lr_init=0.0)
-
-
 SCHEDULERS = {
     "one cycle": lambda o: schedulers.OneCycleLR(o, max_lr=[g["lr"] for g in o.param_groups], total_steps=10),
     "cyclic": lambda o: schedulers.CyclicLR(o, [g["lr"] / 9 for g in o.param_groups], [g["lr"] for g in o.param_groups], 3),
     "cosine": lambda o: schedulers.CosineAnnealingLR(o, 10),
     "lambda": lambda o: schedulers.LambdaLR(o, lambda step: 1 - step / 10),
     "plateau": lambda o: schedulers.ReduceLROnPlateau(o, patience=1),
-    "sequential": warm_cosine,
-    "timm": timm_cosine,
+    "sequential": lambda o: schedulers.SequentialLR(o, [schedulers.LinearLR(o, 0.5, total_iters=3), schedulers.CosineAnnealingLR(o, 7)], milestones=[3]),
+    "timm": lambda o: pytest.importorskip("timm.scheduler").CosineLRScheduler(o, t_initial=10, warmup_t=3, warmup_lr_init=0.0),
     "transformers": lambda o: pytest.importorskip("transformers").get_cosine_schedule_with_warmup(o, 3, 9),
 }  # fmt: skip
 RATE = dict(action="rate", temperature=1.0, norm=None, lr=0.3)
@@ -514,18 +504,12 @@ def test_decay_is_set_where_there_is_one_and_the_norm_has_none(bias, first):
     assert {decays[id(p)] for p in net[-1].norm.parameters()} == {0.0}
 
 
-def test_a_decay_that_is_advised_is_set_where_there_was_none():
-    net = network(128)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    advised(short()).apply(net, optimizer)
-    assert optimizer.param_groups[0]["weight_decay"] == 5e-4
-
-
-def test_rates_alone_are_set_in_a_wrapped_model_too():
+def test_rate_and_a_decay_that_is_missing_are_set_in_a_wrapped_model_too():
     net = torch.nn.DataParallel(network(128))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     assert replace(advised(short()), **RATE).apply(net, optimizer) is net
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.3)
+    assert optimizer.param_groups[0]["weight_decay"] == 5e-4
     with pytest.raises(TstarError, match="before it is wrapped"):
         advised(short()).apply(net, optimizer)
 

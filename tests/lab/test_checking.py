@@ -190,6 +190,11 @@ def test_an_optimizer_of_your_own_is_checked_as_it_is(digits, given):
     assert [row.name for row in result.rows][1] == "BN and T, rate × 3"
 
 
+def test_fine_tuning_has_its_own_temperature(digits):
+    result = check(make_model, digits, seeds=2, optimizer="adamw", lr=1e-4, steps=200, scenario="finetune")  # fmt: skip
+    assert "tstar.temper(model, 0.5)" in next(row.do for row in result.rows if "BN" in row.name)
+
+
 @pytest.mark.parametrize(
     ("training", "config"),
     [

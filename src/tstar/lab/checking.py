@@ -329,7 +329,7 @@ def _trials(
     advice = recommend(model, example_input=facts.inputs, **said)
 
     def law(lr: float, steps: int) -> float:
-        names = ("optimizer", "batch_size", "samples") if measured else ()
+        names = ("optimizer", "batch_size", "samples", "scenario") if measured else ()
         how = {n: said[n] for n in names} | ({"lr": lr, "steps": steps} if measured else {})
         return temperature(facts.num_features, facts.num_classes, facts.csg, **how)
 

@@ -70,13 +70,13 @@ def test_an_advice_is_applied_at_the_start_and_folded_at_the_end(known, fold, tm
             logits = self.out(x)
             return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
-    rates = {}
+    rates = {}  # at the end of the warm-up
 
     class Watched(hf.TrainerCallback):
         def on_pre_optimizer_step(self, args, state, control, **kwargs):
-            for group in kwargs["optimizer"].param_groups:
-                for p in group["params"]:
-                    rates[p] = max(rates.get(p, 0.0), group["lr"])
+            if state.global_step == 2:
+                groups = kwargs["optimizer"].param_groups
+                rates.update({p: group["lr"] for group in groups for p in group["params"]})
 
     model = Plain()
     told = tstar.recommend(model, head="out", optimizer="adamw", lr=0.1, steps=500, weight_decay=0.1)  # fmt: skip
