@@ -36,7 +36,9 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
         text = linked(path.read_text(encoding="utf-8"), path.parent)
         name = path.relative_to(ROOT).as_posix()
         # The search shows the pages of docs first.
-        files.append(File.generated(config, name, content=f"---\nsearch: {{boost: 0.2}}\n---\n{text}"))
+        files.append(
+            File.generated(config, name, content=f"---\nsearch: {{boost: 0.2}}\n---\n{text}")
+        )
     for picture in pictures():
         files.append(File.generated(config, _address(picture), content=picture.read_bytes()))
     return files

@@ -473,10 +473,8 @@ class Recommendation(Recipe, Drawn):
         """A paragraph for a model card; ``difference``: the logits' largest one after folding."""
         parts = [f"Trained with {self.training.optimizer} as tstar advised: {WORDS[self.action]}."]
         if self.surgery:
-            norm = "a BatchNorm stood before the output layer, and " if self.norm else ""
-            parts.append(
-                f"In training {norm}the logits were divided by T = {self.temperature:.4g}."
-            )
+            norm = "a BatchNorm stood before the output layer and " if self.norm else ""
+            parts.append(f"In training {norm}logits were divided by T = {self.temperature:.4g}.")
             exact = "" if difference is None else f"; logits changed by at most {difference:.1g}"
             parts.append(f"Folding put this into the output layer's weights{exact}.")
         parts.append(f"Learning rate {self.lr:g}, weight decay {self.weight_decay:g}.")

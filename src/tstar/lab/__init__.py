@@ -9,7 +9,6 @@ from tstar.errors import lazy
 
 if TYPE_CHECKING:
     from tstar.lab import calculator as calculator
-    from tstar.lab import curves as curves
     from tstar.lab import data as data
     from tstar.lab import demo as demo
     from tstar.lab import methods as methods
@@ -28,17 +27,11 @@ if TYPE_CHECKING:
     from tstar.lab.sweep import run_study as run_study
 
 _LAZY = {
-    "Fit": "fitting",
-    "atlas": "evidence",
-    "check": "checking",
-    "compare": "comparing",
-    "fit": "fitting",
-    "info": "cli.package_commands",
-    "load_runs": "sweep",
-    "receipt": "cli.package_commands",
-    "run_study": "sweep",
+    **{"Fit": "fitting", "atlas": "evidence", "check": "checking", "compare": "comparing"},
+    **{"fit": "fitting", "info": "cli.package_commands", "receipt": "cli.package_commands"},
+    **{"load_runs": "sweep", "run_study": "sweep"},
 }
-_MODULES = ("calculator", "curves", "data", "demo", "methods", "models", "paper", "report", "sweep")
+_MODULES = ("calculator", "data", "demo", "methods", "models", "paper", "report", "sweep")
 _HOMES = {**_LAZY, **dict.fromkeys(_MODULES)}
 __all__ = sorted(_HOMES)
 __getattr__ = lazy(__name__, _HOMES)
