@@ -35,7 +35,10 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
     for path in sorted(RESULTS.rglob("*.md")):
         text = linked(path.read_text(encoding="utf-8"), path.parent)
         name = path.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, name, content=text))
+        # The search shows the pages of docs first.
+        files.append(
+            File.generated(config, name, content=f"---\nsearch: {{boost: 0.2}}\n---\n{text}")
+        )
     for picture in pictures():
         files.append(File.generated(config, _address(picture), content=picture.read_bytes()))
     return files
@@ -63,8 +66,9 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Names without Sphinx's roles; a copy button that takes the commands alone."""
+    """Names without Sphinx's roles, whole options, and a copy button that takes the commands alone."""
     html = re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
+    html = re.sub(r"<code>[^<]*</code>", lambda found: _whole(found[0]), html)
     return re.sub(r'<div class="highlight">.*?</div>', _copied, html, flags=re.DOTALL)
 
 
@@ -73,8 +77,12 @@ def _copied(block: re.Match[str]) -> str:
     commands = "\n".join(m[1] for m in re.finditer(r"^(?:\$|>>>|\.\.\.) (.*)$", text, re.MULTILINE))
     if not commands:
         return block[0]
-    whole = re.sub(r"(?<![\w\"<-])(--[\w-]+)", r'<span class="word">\1</span>', block[0])
-    return whole.replace("<div", f'<div data-copy="{markup.escape(commands)}"', 1)
+    return _whole(block[0]).replace("<div", f'<div data-copy="{markup.escape(commands)}"', 1)
+
+
+def _whole(code: str) -> str:
+    """Options of commands that are not broken at their hyphens."""
+    return re.sub(r"(?<![\w\"<-])(--[\w-]+)", r'<span class="word">\1</span>', code)
 
 
 def _notebooks():  # type: ignore[no-untyped-def]

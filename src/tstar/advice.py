@@ -503,10 +503,10 @@ class Recommendation(Recipe, Drawn):
         """A paragraph for a model card; ``difference``: the logits' largest one after folding."""
         parts = [f"Trained with {self.training.optimizer} as tstar advised: {WORDS[self.action]}."]
         if self.surgery:
-            norm = "a BatchNorm before the output layer and " if self.norm else ""
-            parts.append(f"In training {norm}logits divided by T = {self.temperature:.4g}.")
+            norm = "a BatchNorm stood before the output layer and " if self.norm else ""
+            parts.append(f"In training {norm}logits were divided by T = {self.temperature:.4g}.")
             exact = "" if difference is None else f"; logits changed by at most {difference:.1g}"
-            parts.append(f"Both were folded into the output layer{exact}.")
+            parts.append(f"Folding put this into the output layer's weights{exact}.")
         own = "" if self.head_lr is None else f" ({self.head_lr:g} for the output layer)"
         parts.append(f"Learning rate {self.lr:g}{own}, weight decay {self.weight_decay:g}.")
         if (e := self.expectation) is not None:

@@ -6,8 +6,6 @@ import torch
 from tstar.lab import demo
 from tstar.lab.demo import Demo
 
-pytest.importorskip("sklearn")
-
 
 class Advice:
     leave = False

@@ -1,8 +1,8 @@
 """The whole story on real data in under a minute: ask for the advice, train with and without it.
 
-The data are scikit-learn's handwritten digits, which ship with it. As they come they are too easy
-for anything to matter, so the task is made hard: few training images, noise on every pixel, and
-wrong labels for almost a third of the training images.
+The data are handwritten digits that come with the package. As they are they are too easy for
+anything to matter, so the task is made hard: few training images, noise on every pixel, and wrong
+labels for almost a third of the training images.
 """
 
 from __future__ import annotations

@@ -86,6 +86,16 @@ def test_every_command_is_in_one_of_the_two_flows():
     assert {entry.rich_help_panel for entry in registered} == {program.USE, program.RESEARCH}
 
 
+def test_a_command_has_its_name_in_python():
+    import tstar
+
+    program._load_commands()
+    names = typer.main.get_command(program.app).commands
+    missing = {n for n in names if not hasattr(tstar, n) and not hasattr(tstar.lab, n)}
+    assert missing == {"runs", "figure"}  # tstar.lab.load_runs, tstar.lab.report.get_figure
+    assert [n for n in tstar.lab.__all__ if not hasattr(tstar.lab, n)] == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -35,18 +34,13 @@ def test_the_demo_shows_the_advice_the_result_and_the_figure(run, asked):
     assert facts["accuracy"] == pytest.approx({"default": 60.0, "advised": 80.0})
 
 
-def test_what_a_demo_lacks_is_said_before_the_training(run, asked, monkeypatch):
-    def missing(module):
-        raise ImportError(f"No module named {module!r}")
-
+def test_the_demo_asks_for_a_format_first_and_draws_only_with_matplotlib(run, asked, monkeypatch):
     with pytest.raises(TstarError, match="format of a figure 'gif'"):
         run("demo", "-o", "demo.gif")
-    demo.hard_digits.cache_clear()
-    monkeypatch.setattr("tstar.errors.import_module", missing)
-    monkeypatch.delitem(sys.modules, "sklearn.datasets", raising=False)
-    with pytest.raises(TstarError, match=r"pip install 'tstar\[lab\]'"):
-        run("demo")
     assert asked == []
+    monkeypatch.setattr("tstar.lab.cli.package_commands.find_spec", lambda name: None)
+    assert run("demo").stdout.endswith("With a figure: pip install 'tstar[lab]'\n")
+    assert not Path("tstar-demo.png").exists()
 
 
 def test_the_calculator_is_written(run):

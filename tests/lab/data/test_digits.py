@@ -1,4 +1,4 @@
-"""The digits of scikit-learn."""
+"""The digits that come with the package."""
 
 import numpy as np
 import pytest

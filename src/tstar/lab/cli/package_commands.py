@@ -6,6 +6,7 @@ import json
 import os
 from datetime import date
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,10 +46,12 @@ def demo(
     Example: tstar demo
     """
     from tstar.lab import demo as story
-    from tstar.lab.report.style import format_of
 
-    format_of(output)
-    story.hard_digits()  # without scikit-learn it ends here, with what to install
+    draws = all(map(find_spec, ("matplotlib", "pandas")))
+    if draws:
+        from tstar.lab.report.style import format_of
+
+        format_of(output)  # asked before the training
     tell(
         f"A small network learns {story.TRAIN_IMAGES} handwritten digits with noisy pixels "
         f"and {story.WRONG:.0%} wrong labels, as it comes and as tstar.recommend advises.",
@@ -56,13 +59,15 @@ def demo(
     )
     with progress("training") as update:
         result = story.run(seeds, workers, lambda done, total: update(done, total, "training"))
-    story.draw(result, output)
+    if draws:
+        story.draw(result, output)
     if as_json:
         accuracy = {way: result.accuracy(way) for way in story.WAYS}
         found = {"advice": result.advice.to_dict(), "accuracy": accuracy}
         tell_json(found | {"curves": result.curves, "sentence": result.sentence})
     else:
-        tell(f"\n{result.advice}\n\n{result.sentence}\nFigure: {output}")
+        figure = f"Figure: {output}" if draws else "With a figure: pip install 'tstar[lab]'"
+        tell(f"\n{result.advice}\n\n{result.sentence}\n{figure}")
 
 
 @app.command(rich_help_panel=USE)
