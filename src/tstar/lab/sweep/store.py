@@ -198,6 +198,12 @@ class Store:
         part.write_bytes(content)
         part.replace(path)
 
+    def remove_parts(self) -> None:
+        """Remove files that a process was writing when it was killed."""
+        for folder in (self.weights_path("").parent, self.checkpoint_path("").parent):
+            for part in folder.glob("*.part"):
+                part.unlink(missing_ok=True)
+
     def close(self) -> None:
         self._db.close()
 
