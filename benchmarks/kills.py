@@ -8,7 +8,7 @@ survive; or to the whole group. Before that, one start in two is a scene with a 
 
 - ``two``: both start at once, and one of them gets the store;
 - ``stopped``: the owner is stopped (SIGSTOP); the second is refused all the same, and the owner may go on;
-- ``elsewhere``: the owner has another host's name (where ``unshare`` may do so); the second names that host. Both use one
+- ``elsewhere``: the owner has another host's name (Linux, as root); the second names that host. Both use one
   kernel's locks: a network file system is not tried.
 
 After each kill, with SQLite alone:
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import multiprocessing
 import os
@@ -61,7 +62,6 @@ seeds = 5
 # What differs between two sound sweeps of one study: times, places and how often one began.
 _UNLIKE = {"attempts", "seconds", "images_per_second", "host", "started", "finished", "commit"}
 _FORK = multiprocessing.get_context("fork")
-_NAMED = "" if os.system("unshare --uts true 2>/dev/null") else "elsewhere"
 Runs = dict[str, dict[str, Any]]
 
 
@@ -84,16 +84,23 @@ def _sweep(words: list[str], log: Path, how: str) -> None:
         os.setpgid(0, 0)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1), os.dup2(file, 2)
-    if how == "warm":
-        from tstar.__main__ import main
+    if how == "cold":
+        os.execv(sys.executable, [sys.executable, "-m", "tstar", *words])
+    if how == "elsewhere":
+        _rename()
+    from tstar.__main__ import main
 
-        multiprocessing.get_context = lambda method=None: _FORK  # type: ignore[assignment]
-        sys.argv = ["tstar", *words]
-        main()
-        return
-    named = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere; exec "$@"', "sh"]
-    command = [*(named if how == "elsewhere" else ()), sys.executable, "-m", "tstar", *words]
-    os.execvp(command[0], command)
+    multiprocessing.get_context = lambda method=None: _FORK  # type: ignore[assignment]
+    sys.argv = ["tstar", *words]
+    main()
+
+
+def _rename() -> bool:
+    """Give this process another host's name, if Linux lets it."""
+    alone = hasattr(socket, "sethostname") and not ctypes.CDLL(None).unshare(0x04000000)
+    if alone:
+        socket.sethostname("elsewhere")
+    return alone
 
 
 def kill(process: BaseProcess, victim: str = "group") -> None:
@@ -184,6 +191,7 @@ class Store:
         self.seen: Runs = {}
         self.counts: Counter[str] = Counter()
         self.options = rng.choice(((), ("--checkpoint", "0.0001")))
+        self.named = "elsewhere" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
 
     def start(self, how: str) -> BaseProcess:
         self.counts[f"starts, {how}"] += 1
@@ -239,8 +247,8 @@ class Store:
 
     def attack(self) -> None:
         """Start, disturb, kill, and check."""
-        scene = self.rng.choice(("", "", "", "", "two", "stopped", "stopped", _NAMED))
-        how = self.rng.choice(("warm", "warm", "warm", "warm", "cold"))
+        scene = self.rng.choice(("", "", "", "", "two", "stopped", "stopped", self.named))
+        how = "cold" if self.rng.random() < 0.05 else "warm"
         victim = self.rng.choice(("owner", "worker", "group"))
         sweeps = [self.start("elsewhere" if scene == "elsewhere" else how)]
         try:
@@ -291,8 +299,10 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     from tstar.lab.cli import app
+    from tstar.lab.sweep.plan import make_plan
+    from tstar.lab.sweep.study import load_study
 
-    app._load_commands()  # what the forked sweeps then have
+    app._load_commands()
     rng, total, broken, stores = random.Random(options.seed), Counter[str](), "", 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
@@ -301,6 +311,7 @@ def main() -> int:
         study.write_text(STUDY, encoding="utf-8")
         write_data(folder)
         reference = whole(study, folder / "reference.db")
+        make_plan(load_study(study), None, data_root=name)  # forked sweeps have all imported
         end = begun + 60 * options.minutes
         try:
             while total["killed"] < options.kills and time.monotonic() < end:
