@@ -49,7 +49,7 @@ import numpy as np
 STUDY = """name = "kills"
 csg = false
 [training]
-epochs = 3
+epochs = 6
 batch_size = 32
 [[grid]]
 dataset = "tiny"
@@ -57,7 +57,7 @@ model = "resnet10"
 num_features = 8
 norm = "batch"
 temperature = [1, 2, 4, 8]
-seeds = 5
+seeds = 10
 """
 # What differs between two sound sweeps of one study: times, places and how often one began.
 _UNLIKE = {"attempts", "seconds", "images_per_second", "host", "started", "finished", "commit"}
@@ -272,7 +272,7 @@ class Store:
         while len(self.seen) < len(self.reference) and time.monotonic() < end:
             self.attack()
         if time.monotonic() < end:  # once more, undisturbed: there is nothing to do but to clear up
-            if whole(self.study, self.path) != self.reference:
+            if whole(self.study, self.path, "warm") != self.reference:
                 raise Broken("the finished store does not hold the study's runs")
             files = {path.name for path in self.path.parent.rglob("*") if path.is_file()}
             if files != {"runs.db", "runs.db.owner", "runs.log"}:
@@ -282,9 +282,9 @@ class Store:
         return self.counts
 
 
-def whole(study: Path, store: Path) -> Runs:
+def whole(study: Path, store: Path, how: str = "cold") -> Runs:
     """Every run of the study, of a sweep that nothing disturbs."""
-    sweep = start(study, store, "--workers", "1", how="cold")
+    sweep = start(study, store, "--workers", "1", how=how)
     sweep.join()
     if sweep.exitcode:
         raise Broken(store.with_suffix(".log").read_text("utf-8"))
@@ -299,6 +299,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     from tstar.lab.cli import app
+    from tstar.lab.sweep.execute import Job, execute
     from tstar.lab.sweep.plan import make_plan
     from tstar.lab.sweep.study import load_study
 
@@ -311,7 +312,8 @@ def main() -> int:
         study.write_text(STUDY, encoding="utf-8")
         write_data(folder)
         reference = whole(study, folder / "reference.db")
-        make_plan(load_study(study), None, data_root=name)  # forked sweeps have all imported
+        plan = make_plan(load_study(study), None, data_root=name)
+        execute(Job(plan.specs[0], name))  # what is imported on the way, forked sweeps then have
         end = begun + 60 * options.minutes
         try:
             while total["killed"] < options.kills and time.monotonic() < end:

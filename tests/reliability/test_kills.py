@@ -27,7 +27,7 @@ def test_a_killed_sweep_loses_nothing(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text(encoding="utf-8"))
     assert report["counts"]["killed"] >= 3
-    assert report["runs_of_the_study"] == 20
+    assert report["runs_of_the_study"] == 40
 
 
 def test_a_lost_a_changed_and_a_doubled_run_are_seen(tmp_path):
