@@ -12,7 +12,6 @@ import math
 import operator
 import os
 import re
-import stat
 import unicodedata
 from typing import Any, SupportsFloat
 
@@ -112,8 +111,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
     """
     name = repr(printable(os.fspath(path)))
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_FILE:
+        if os.path.getsize(path) > LARGEST_FILE or not os.path.isfile(path):
             raise ValueError(f"no regular file of at most {LARGEST_FILE:,} bytes")
         with open(path, "rb") as file:
             data = json.loads(file.read(LARGEST_FILE).decode("utf-8"))

@@ -311,7 +311,6 @@ class Explanation(Drawn):
         return told | {"terms": [t._asdict() for t in self.terms], "notes": list(self.notes)}
 
 
-@guarded("tstar.temperature stopped in what you passed")
 def temperature(
     num_features: int,
     num_classes: int | None = None,
@@ -361,7 +360,7 @@ def temperature(
     return result.temperature
 
 
-@guarded("tstar.explain stopped in what you passed")
+@guarded("The formula stopped in what you passed")
 def explain(
     num_features: int,
     num_classes: int | None = None,
