@@ -1,35 +1,46 @@
 """Does a sweep survive being killed at any moment?
 
-A real ``tstar sweep`` (one worker or two) is started in a process group of its own. At a random moment
-(while Python starts, while data are read, in training, in a commit) SIGKILL goes to the owner of the
-store alone, whose workers must end by themselves; to one worker, which the sweep must survive; or to the
-whole group. After each kill, with SQLite alone:
+A real ``tstar sweep`` (one worker or two, with checkpoints or without) runs in a process group of its own. Most
+are forked, with their workers, from this process, which has torch imported; the others (``cold``) are commands
+as users start them. Most kills wait until the sweep owns its store or has a new row, and so fall into the plan,
+into training and into commits, not into the import of torch. SIGKILL goes to the owner of the store alone, whose workers must end by themselves; to one worker, which the sweep must
+survive; or to the whole group. Before that, one start in two is a scene with a second sweep of the same store:
+
+- ``two``: both start at once, and one of them gets the store;
+- ``stopped``: the owner is stopped (SIGSTOP); the second is refused all the same, and the owner may go on;
+- ``elsewhere``: the owner has another host's name (Linux, as root); the second names that host. Both use one
+  kernel's locks: a network file system is not tried.
+
+After each kill, with SQLite alone:
 
 - the file is sound (``PRAGMA integrity_check``);
 - no finished run is lost or changed, and each equals the same run of an undisturbed sweep, to the last bit;
-- nothing of the group is left, unless a worker alone was killed.
+- nothing of the group is left.
 
-Then the same command goes on. When the study is done, the store must hold each of its runs once. Then a
-new store begins.
+Then the same command goes on. When the study is done, the store must hold each of its runs once, and nothing
+but the store, its owner's file and the log may lie beside it. Then a new store begins.
 
-    python benchmarks/kills.py --kills 200 --minutes 15 --output results/reliability/kills.json
+    python benchmarks/kills.py --kills 400 --minutes 60 --output results/reliability/kills.json
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
+import multiprocessing
 import os
 import random
-import shutil
 import signal
+import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +49,7 @@ import numpy as np
 STUDY = """name = "kills"
 csg = false
 [training]
-epochs = 1
+epochs = 6
 batch_size = 32
 [[grid]]
 dataset = "tiny"
@@ -46,81 +57,121 @@ model = "resnet10"
 num_features = 8
 norm = "batch"
 temperature = [1, 2, 4, 8]
-seeds = 2
+seeds = 10
 """
-OUTCOME = (
-    *("status", "temperature", "val_accuracy", "test_accuracy"),
-    *("train_loss", "val_loss", "nll", "ece"),
-)
-Runs = dict[str, tuple[Any, ...]]
+# What differs between two sound sweeps of one study: times, places and how often one began.
+_UNLIKE = {"attempts", "seconds", "images_per_second", "host", "started", "finished", "commit"}
+_FORK = multiprocessing.get_context("fork")
+Runs = dict[str, dict[str, Any]]
 
 
 class Broken(Exception):
     """What must not happen did."""
 
 
-Group = subprocess.Popen[bytes]
+def start(study: Path, store: Path, *options: str, how: str = "warm") -> BaseProcess:
+    """A sweep in a group of its own: ``warm``, ``cold``, or ``elsewhere`` (under another host's name)."""
+    words = ["sweep", str(study), "--store", str(store), "--data-root", str(study.parent), *options]
+    process = _FORK.Process(target=_sweep, args=(words, store.with_suffix(".log"), how))
+    process.start()
+    with contextlib.suppress(OSError):  # it may have done so itself
+        os.setpgid(process.pid, process.pid)  # type: ignore[arg-type]
+    return process
 
 
-def start(study: Path, store: Path, workers: int) -> Group:
-    command = ["sweep", str(study), "--store", str(store), "--data-root", str(study.parent)]
-    with store.with_suffix(".log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tstar", *command, "--workers", str(workers)],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
+def _sweep(words: list[str], log: Path, how: str) -> None:
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(file, 1), os.dup2(file, 2)
+    if how == "cold":
+        os.execv(sys.executable, [sys.executable, "-m", "tstar", *words])
+    if how == "elsewhere":
+        _rename()
+    from tstar.__main__ import main
+
+    multiprocessing.get_context = lambda method=None: _FORK  # type: ignore[assignment]
+    sys.argv = ["tstar", *words]
+    main()
 
 
-def kill(process: Group, victim: str = "group") -> None:
+def _rename() -> bool:
+    """Give this process another host's name, if Linux lets it."""
+    alone = hasattr(socket, "sethostname") and not ctypes.CDLL(None).unshare(0x04000000)
+    if alone:
+        socket.sethostname("elsewhere")
+    return alone
+
+
+def kill(process: BaseProcess, victim: str = "group") -> None:
     """The owner or the whole group; and see that nothing of the group is left."""
+    assert process.pid is not None
     with contextlib.suppress(ProcessLookupError):
         (os.kill if victim == "owner" else os.killpg)(process.pid, signal.SIGKILL)
-    process.wait()
-    for _ in range(600):  # a worker notices that its parent is gone
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return
+    process.join()
+    if not until(lambda: not _alive(process.pid), 60):  # a worker notices that its parent is gone
+        os.killpg(process.pid, signal.SIGKILL)
+        raise Broken(f"the group {process.pid} outlived its kill ({victim})")
+
+
+def _alive(group: int | None) -> bool:
+    try:
+        os.killpg(group or 0, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def until(true: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    raise Broken(f"the group {process.pid} outlived its kill ({victim})")
+    return found
 
 
-def worker_of(process: Group) -> int | None:
+def worker_of(process: BaseProcess) -> int | None:
     """One of the sweep's workers, if there is one yet."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    found = children.read_text(encoding="utf-8").split() if children.exists() else []
-    spawned = [p for p in found if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()]
-    return int(spawned[0]) if spawned else None
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("utf-8")
+        for child in children.split():
+            if b"tracker" not in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
+    return None
 
 
 def finished(store: Path) -> Runs:
-    """The finished runs as SQLite has them: key → outcome."""
+    """The finished runs as SQLite has them, by key."""
     if not store.exists() or not store.stat().st_size:
         return {}
     with contextlib.closing(sqlite3.connect(store, timeout=60)) as db:
+        db.row_factory = sqlite3.Row
         sound = db.execute("PRAGMA integrity_check").fetchone()[0]
         if sound != "ok":
             raise Broken(f"integrity_check: {sound}")
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
             return {}
-        rows = db.execute(
-            f"SELECT key, {', '.join(OUTCOME)} FROM runs WHERE status = 'done'"
-        ).fetchall()
-    if len({row[0] for row in rows}) != len(rows):
+        rows = [dict(row) for row in db.execute("SELECT * FROM runs WHERE status = 'done'")]
+    runs = {row["key"]: {k: v for k, v in row.items() if k not in _UNLIKE} for row in rows}
+    if len(runs) != len(rows):
         raise Broken("a run is there twice")
-    return {row[0]: row[1:] for row in rows}
+    return runs
 
 
 def check(now: Runs, before: Runs, reference: Runs) -> None:
     if lost := before.keys() - now.keys():
         raise Broken(f"lost: {sorted(lost)}")
-    for key, outcome in now.items():
-        if outcome != reference[key]:
-            raise Broken(f"{key}: {outcome} for {reference[key]}")
+    for key, row in now.items():
+        if row != reference[key]:
+            raise Broken(f"{key}: {set(row.items()) ^ set(reference[key].items())}")
+
+
+def owner_of(store: Path) -> int | None:
+    """The process that is written down as the owner."""
+    with contextlib.suppress(sqlite3.Error):
+        url = f"file:{store}.owner?mode=ro"
+        with contextlib.closing(sqlite3.connect(url, uri=True)) as db:
+            return next((int(row[0]) for row in db.execute("SELECT pid FROM owner")), None)
+    return None
 
 
 def write_data(folder: Path) -> None:
@@ -132,97 +183,150 @@ def write_data(folder: Path) -> None:
     np.savez(folder / "tiny.npz", x_train=x[:60], y_train=y[:60], x_test=x[60:], y_test=y[60:])
 
 
-def undisturbed(study: Path, folder: Path) -> tuple[Runs, float]:
-    """Every run of the study, and the seconds that it takes."""
-    begun = time.monotonic()
-    if start(study, folder / "reference.db", 1).wait():
-        raise Broken((folder / "reference.log").read_text(encoding="utf-8"))
-    return finished(folder / "reference.db"), time.monotonic() - begun
-
-
-def waited(group: Group, store: Path, seen: Runs, whole: float, rng: random.Random) -> None:
-    """Until a random moment: of the whole sweep, of its start, or of the runs after its first new one.
-
-    Starting takes most of a sweep as small as this one; without the third kind few moments would lie in
-    training and in commits.
-    """
-    kind = rng.randrange(3)
-    if kind == 2:
-        while group.poll() is None and finished(store).keys() == seen.keys():
-            time.sleep(0.1)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        group.wait(rng.uniform(0, whole * (1.0, 0.3, 0.1)[kind]))
-
-
-def one_store(
-    study: Path, store: Path, reference: Runs, whole: float, rng: random.Random, end: float
-) -> Counter[str]:
+class Store:
     """A study from nothing to its end, in spite of every kill."""
-    seen: Runs = {}
-    counts: Counter[str] = Counter()
-    victim = "group"
-    while len(seen) < len(reference) and time.monotonic() < end:
-        group = start(study, store, rng.choice((1, 2)))
-        counts["starts"] += 1
+
+    def __init__(self, study: Path, path: Path, reference: Runs, rng: random.Random) -> None:
+        self.study, self.path, self.reference, self.rng = study, path, reference, rng
+        self.seen: Runs = {}
+        self.counts: Counter[str] = Counter()
+        self.options = rng.choice(((), ("--checkpoint", "0.0001")))
+        self.named = "elsewhere" if hasattr(os, "geteuid") and os.geteuid() == 0 else ""
+
+    def start(self, how: str) -> BaseProcess:
+        self.counts[f"starts, {how}"] += 1
+        workers = ("--workers", self.rng.choice("122"))
+        return start(self.study, self.path, *workers, *self.options, how=how)
+
+    def moment(self, sweep: BaseProcess) -> None:
+        """Until a random moment: after the start, after the store is owned, or after a new row."""
+        kind = self.rng.choice((0, 1, 1, 2, 2, 2))
+        begun = (
+            lambda: True,
+            lambda: owner_of(self.path) == sweep.pid,
+            lambda: finished(self.path).keys() != self.seen.keys(),
+        )[kind]
+        until(lambda: begun() or not sweep.is_alive(), 120)
+        until(lambda: not sweep.is_alive(), self.rng.uniform(0, (8, 4, 1)[kind]))
+
+    def refused(self, first: BaseProcess, scene: str) -> None:
+        """A second sweep of the store is refused for as long as the first one lives, and says why."""
+        until(lambda: owner_of(self.path) == first.pid or not first.is_alive(), 120)
+        if scene == "stopped":
+            self.moment(first)
+        if not first.is_alive():
+            return
+        if scene == "stopped":
+            os.kill(first.pid or 0, signal.SIGSTOP)
+            self.counts["owners stopped"] += 1
+        log = self.path.with_suffix(".log")
+        at = log.stat().st_size
+        second = self.start("warm")
+        second.join()
+        said = " ".join(log.read_bytes()[at:].decode().split())
+        host = "elsewhere" if scene == "elsewhere" else socket.gethostname()
+        if second.exitcode == 1 and f"owned by process {first.pid} on {host}" in said:
+            self.counts["second sweeps refused"] += 1
+        elif scene == "stopped" or not until(lambda: first.exitcode == 0, 60):
+            raise Broken(f"{scene}: the second sweep ended with {second.exitcode}: {said}")
+
+    def disturb(self, first: BaseProcess, scene: str, victim: str) -> None:
+        """What happens before the kill."""
+        if scene in ("stopped", "elsewhere"):
+            self.refused(first, scene)
+        if scene == "stopped":
+            if self.rng.random() < 0.5:
+                return  # killed as it stands
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(first.pid or 0, signal.SIGCONT)
+        self.moment(first)
+        if victim == "worker" and (worker := worker_of(first)) is not None:
+            os.kill(worker, signal.SIGKILL)
+            self.counts["workers killed"] += 1
+            self.moment(first)  # the sweep goes on without it
+
+    def attack(self) -> None:
+        """Start, disturb, kill, and check."""
+        scene = self.rng.choice(("", "", "", "", "two", "stopped", "stopped", self.named))
+        how = "cold" if self.rng.random() < 0.05 else "warm"
+        victim = self.rng.choice(("owner", "worker", "group"))
+        sweeps = [self.start("elsewhere" if scene == "elsewhere" else how)]
         try:
-            waited(group, store, seen, whole, rng)
-            victim = rng.choice(("owner", "worker", "group"))
-            worker = worker_of(group) if victim == "worker" and group.poll() is None else None
-            if worker is not None:
-                os.kill(worker, signal.SIGKILL)
-                counts["workers killed"] += 1
-                waited(group, store, finished(store), whole, rng)  # the sweep goes on without it
-            killed = group.poll() is None
-            counts["killed"] += killed + (worker is not None)
-            counts[f"{'owners' if victim == 'owner' else 'groups'} killed"] += killed
-            if group.returncode:
-                raise Broken(store.with_suffix(".log").read_text(encoding="utf-8")[-2000:])
+            if scene == "two":
+                sweeps.append(self.start("warm"))
+                self.counts["two at once"] += 1
+            self.disturb(sweeps[0], scene, victim)
+            for sweep in sweeps:
+                if sweep.is_alive():
+                    self.counts["owners killed" if victim == "owner" else "groups killed"] += 1
+                elif sweep.exitcode not in (0, 1 if scene == "two" else 0):
+                    raise Broken(self.path.with_suffix(".log").read_text("utf-8")[-2000:])
         finally:
-            kill(group, victim)
-        now = finished(store)
-        check(now, seen, reference)
-        seen = now
-    if time.monotonic() < end and seen != reference:
-        raise Broken(f"{len(seen)} of {len(reference)} runs at the end")
-    counts["studies finished"] += seen == reference
-    counts["runs checked"] += len(seen)
-    return counts
+            for sweep in sweeps:
+                kill(sweep, victim)
+        now = finished(self.path)
+        check(now, self.seen, self.reference)
+        self.seen = now
+
+    def run(self, end: float) -> Counter[str]:
+        while len(self.seen) < len(self.reference) and time.monotonic() < end:
+            self.attack()
+        if time.monotonic() < end:  # once more, undisturbed: there is nothing to do but to clear up
+            if whole(self.study, self.path, "warm") != self.reference:
+                raise Broken("the finished store does not hold the study's runs")
+            files = {path.name for path in self.path.parent.rglob("*") if path.is_file()}
+            if files != {"runs.db", "runs.db.owner", "runs.log"}:
+                raise Broken(f"left over: {sorted(files)}")
+            self.counts["studies finished"] += 1
+        self.counts["rows checked"] += len(self.seen)
+        return self.counts
+
+
+def whole(study: Path, store: Path, how: str = "cold") -> Runs:
+    """Every run of the study, of a sweep that nothing disturbs."""
+    sweep = start(study, store, "--workers", "1", how=how)
+    sweep.join()
+    if sweep.exitcode:
+        raise Broken(store.with_suffix(".log").read_text("utf-8"))
+    return finished(store)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=15)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=400)
+    parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    rng, total, broken = random.Random(options.seed), Counter[str](), ""
+    from tstar.lab.cli import app
+    from tstar.lab.sweep.execute import Job, execute
+    from tstar.lab.sweep.plan import make_plan
+    from tstar.lab.sweep.study import load_study
+
+    app._load_commands()
+    rng, total, broken, stores = random.Random(options.seed), Counter[str](), "", 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         study = folder / "study.toml"
         study.write_text(STUDY, encoding="utf-8")
         write_data(folder)
-        reference, whole = undisturbed(study, folder)
-        end = time.monotonic() + 60 * options.minutes
-        stores = 0
+        reference = whole(study, folder / "reference.db")
+        plan = make_plan(load_study(study), None, data_root=name)
+        execute(Job(plan.specs[0], name))  # what is imported on the way, forked sweeps then have
+        end = begun + 60 * options.minutes
         try:
             while total["killed"] < options.kills and time.monotonic() < end:
-                store = folder / f"{stores}.db"
-                total += one_store(study, store, reference, whole, rng, end)
+                path = folder / str(stores) / "runs.db"
+                path.parent.mkdir()
+                total += Store(study, path, reference, rng).run(end)
+                total["killed"] = sum(n for what, n in total.items() if what.endswith("s killed"))
                 stores += 1
-                for old in folder.glob(f"{stores - 1}.*"):
-                    shutil.rmtree(old) if old.is_dir() else old.unlink()
-                print(
-                    stores, dict(total), flush=True
-                )  # a campaign that is ended has said how far it came
+                print(stores, dict(total), flush=True)  # how far a campaign came that is ended
         except Broken as error:
             broken = str(error)
     report = {
         "command": " ".join(["python", *sys.argv]),
-        "seed": options.seed,
         "minutes": round((time.monotonic() - begun) / 60, 1),
         "runs_of_the_study": len(reference),
         "stores": stores,
@@ -231,7 +335,6 @@ def main() -> int:
     }
     print(json.dumps(report, indent=1))
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return int(bool(broken))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, guarded, unknown
 from tstar.evidence import ACTIONS, SIMPLE, Expectation, Facts, Measured, expect, weights
 from tstar.evidence import measured as all_measured
 from tstar.formula import Coefficients, Drawn, Explanation, as_coefficients, csg_range, explain, get
@@ -193,6 +193,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 # -- read ------------------------------------------------------------------------------------------
+@guarded("tstar.recommend stopped in what you passed")
 def recommend(
     model: nn.Module,
     data: Any = None,

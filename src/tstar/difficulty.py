@@ -362,6 +362,7 @@ def check_values(rows: Array, first: int = 0) -> None:
 
 def _named(classes: tuple[Hashable, ...], names: Any) -> tuple[Hashable, ...]:
     """Integer classes by the names that a data set lists for them, if it lists enough."""
+    list(map(str, classes))  # a label that cannot be shown is refused here, not when it is printed
     distinct = names is not None and len(set(map(str, names))) == len(names)
     known = distinct and all(isinstance(c, int) and 0 <= c < len(names) for c in classes)
     return tuple(str(names[c]) for c in classes) if known else classes

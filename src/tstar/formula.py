@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from tstar.checks import escaped, number, positive, positive_csg, read_json, whole
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.law import BATCH, Law
 from tstar.training import Keywords, Training
 
@@ -360,6 +360,7 @@ def temperature(
     return result.temperature
 
 
+@guarded("The formula stopped in what you passed")
 def explain(
     num_features: int,
     num_classes: int | None = None,

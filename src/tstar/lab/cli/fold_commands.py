@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from tstar.errors import TstarError, require
 from tstar.lab.cli.app import USE, app
 from tstar.lab.cli.options import AsJson, MaybeOutput, about, given
 from tstar.lab.cli.terminal import tell_json
+from tstar.lab.files import written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,8 +110,7 @@ def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> Non
     """Write beside the target, then put it in place: the tensors may be mapped from it."""
     import torch
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with written(path) as part:
         if path.suffix == ".safetensors":
             require("safetensors", "text")
             from safetensors.torch import save_file
@@ -121,6 +120,3 @@ def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> Non
             save_file(own, part, metadata={"format": "pt"} | metadata)
         else:
             torch.save(state, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

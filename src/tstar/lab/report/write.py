@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError
+from tstar.lab.files import written
 from tstar.lab.report.catalogue import FIGURES
 from tstar.lab.report.headline import Headline, headline
 from tstar.lab.report.own_tables import advice_table, conditions_table, methods_table
@@ -157,6 +158,5 @@ def watch_report(
 def _replaced(path: Path, text: str) -> None:
     """Write a file at once: a browser that reloads never sees half a page."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with written(path) as part:
+        part.write_text(text, encoding="utf-8")

@@ -116,6 +116,7 @@ def run_study(
         Store(store, create=True) as opened,
         shared.made(folder),
     ):
+        opened.remove_parts()
         return run_sweep(
             make_plan(mine, opened, data_root=data_root, say=say, folder=str(folder)),
             opened,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError
+from tstar.lab.files import written
 from tstar.lab.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, json_object, recovered
 from tstar.lab.sweep.spec import Spec
 
@@ -191,12 +192,16 @@ class Store:
         return Path(f"{self.path}.checkpoints", f"{key}.pt")
 
     def save_weights(self, key: str, content: bytes) -> None:
-        """Whole or not at all: written under another name, then renamed."""
         path = self.weights_path(key)
         path.parent.mkdir(exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(path)
+        with written(path) as part:
+            part.write_bytes(content)
+
+    def remove_parts(self) -> None:
+        """Remove files that a process was writing when it was killed."""
+        for folder in (self.weights_path("").parent, self.checkpoint_path("").parent):
+            for part in folder.glob("*.part"):
+                part.unlink(missing_ok=True)
 
     def close(self) -> None:
         self._db.close()

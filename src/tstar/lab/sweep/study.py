@@ -71,6 +71,8 @@ def load_study(path: str | Path, changes: Sequence[str] = ()) -> Study:
     """Read a study from a TOML file; ``changes`` are as on the command line: ``["lr=0.03"]``."""
     path = Path(path)
     with guarded(f"The study {str(path)!r} could not be read; check the path"):
+        if path.exists() and not (path.is_file() and path.stat().st_size <= checks.LARGEST_FILE):
+            raise TstarError(f"The study {str(path)!r} must be a regular file of at most 1 MB.")
         text = path.read_text(encoding="utf-8")
     return parse_study(text, path.stem, path.parent, changes)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, guarded, require, shown, unknown
 from tstar.lab.cells import DISARMED, disarmed
+from tstar.lab.files import written
 from tstar.lab.sweep.columns import COLUMNS, FINAL, MIXED, STATUSES, json_object
 from tstar.lab.sweep.store import Store
 
@@ -74,6 +75,8 @@ def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _read_export(path: Path, pandas: Any) -> pd.DataFrame:
     with guarded(f"{str(path)!r} is no export of runs that can be read"):
+        if path.exists() and not path.is_file():  # a pipe blocks, a device never ends
+            raise TstarError(f"The export {str(path)!r} must be a regular file.")
         if path.suffix == ".parquet":
             return _typed(pandas.read_parquet(path))
         # Numbers as text first: pandas before 3 reads them a last bit wrong.
@@ -102,15 +105,14 @@ def export(
     if path.suffix not in _EXPORTS:
         raise TstarError(f"An export must end in .parquet or .csv, got {path.name!r}.")
     table = load_runs(store, where=where, study=study)
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".csv":
-        text = [name for name, kind in _DTYPES.items() if kind == "string" or name in MIXED]
-        cells = {name: table[name].map(disarmed, na_action="ignore") for name in text}
-        table.assign(**cells).to_csv(part, index=False, lineterminator="\r\n")
-    else:
-        require("pyarrow", "lab")
-        table.to_parquet(part, index=False)
-    part.replace(path)
+    with written(path) as part:
+        if path.suffix == ".csv":
+            text = [name for name, kind in _DTYPES.items() if kind == "string" or name in MIXED]
+            cells = {name: table[name].map(disarmed, na_action="ignore") for name in text}
+            table.assign(**cells).to_csv(part, index=False, lineterminator="\r\n")
+        else:
+            require("pyarrow", "lab")
+            table.to_parquet(part, index=False)
     return len(table)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -19,6 +18,7 @@ from torch.nn import functional as F
 from tstar.checks import number
 from tstar.errors import TstarError, shown
 from tstar.lab import own
+from tstar.lab.files import written
 from tstar.lab.methods.calibration import calibration_error
 from tstar.lab.methods.common import cross_entropy, predict
 from tstar.lab.methods.interface import Facts, Recipe
@@ -393,10 +393,9 @@ class Checkpoint:
         return time.monotonic() - self._written >= 60 * self.minutes
 
     def save(self, state: dict[str, Any]) -> None:
-        part = self.path.with_suffix(f".{os.getpid()}.part")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(state, part)
-        part.replace(self.path)
+        with written(self.path) as part:
+            torch.save(state, part)
         self._written = time.monotonic()
 
     def load(self, device: torch.device) -> dict[str, Any] | None:
