@@ -8,7 +8,6 @@ from torch.nn.utils import prune
 import tstar
 from tstar import TstarError, TstarWarning
 from tstar.head import (
-    ChannelNorm,
     TemperedHead,
     affine_of_norm,
     check_layer,
@@ -18,6 +17,7 @@ from tstar.head import (
     replaced,
     weight_of,
 )
+from tstar.lab.models.layers import ChannelNorm
 
 
 def test_a_quantized_head_is_refused():

@@ -108,7 +108,7 @@ def test_the_state_dict_in_what_a_trainer_saved():
     assert find_state_dict(nothing) is nothing  # folding says what it lacks
     with pytest.raises(TstarError, match=r"Found 2 tempered state dicts \(\['a', 'b'\]\)"):
         find_state_dict({"a": state, "b": state})
-    with pytest.raises(TstarError, match=r"got 'epoch'; it has \['epoch'\]"):
+    with pytest.raises(TstarError, match=r"got int; the checkpoint has \['epoch'\]"):
         find_state_dict({"epoch": 3}, "epoch")
     with pytest.raises(
         TstarError, match="must be a state dict, or a dict that holds one, got list"

@@ -124,10 +124,10 @@ def test_one_row_per_condition(records):
     assert len(table.frame) == 12
     for sweep, row in zip(records.sweeps, table.frame.to_dict("records"), strict=True):
         assert row["best T"] == sweep.ranking[0]
-        assert row["best accuracy [%]"] == pytest.approx(100 * sweep.mean(sweep.ranking[0]))
+        assert row["best accuracy [%]"] == pytest.approx(100 * sweep.seen(sweep.ranking[0]).mean())
         bn = sweep.facts["norm"] == "batch"
         assert (row["law's T"] == row["law's T"]) == bn  # it presupposes BN
-        assert row["at T = 1 [%]"] == pytest.approx(100 * sweep.mean(1.0))
+        assert row["at T = 1 [%]"] == pytest.approx(100 * sweep.seen(1.0).mean())
 
 
 def test_a_law_outside_the_grid_has_a_star(make_store):
