@@ -152,7 +152,7 @@ def advice(rng: random.Random, folder: Path) -> None:
     drawn["optimizer"] = rng.choice(["sgd", "sgd", "adam", "adamw", "SGD", "lion"])
     given = tstar.recommend(model, steps=number(rng, 1, 1e5), **drawn)
     positive(given.temperature, "T")
-    json.dumps(given.to_dict(), allow_nan=False)
+    json.dumps(given.to_dict(), allow_nan=False), str(given), given.details()
 
 
 def csg(rng: random.Random, folder: Path) -> None:

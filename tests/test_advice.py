@@ -395,6 +395,10 @@ def test_what_was_not_measured_is_cautioned():
         (wide_adam(), "a higher rate"),
         (paper(), "not shuffled"),
         (short(tuned=True, insertable=False), "nothing changes"),
+        (
+            replace(short(tuned=True, insertable=False), assumed=("weight_decay=0.0005",)),
+            "nothing changes",
+        ),
     ],
 )
 def test_the_main_risk(facts, words):

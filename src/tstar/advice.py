@@ -468,7 +468,7 @@ class Recommendation(Recipe, Drawn):
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."
         elif not self.leave:
             yield "a higher rate or decay can fail; a seed alone moves accuracy by a point or two."
-        if self.leave and self.measured and not self.facts.assumed:
+        if self.leave and self.measured and not guessed:
             yield "none: nothing changes."
 
     def _check(self) -> str:

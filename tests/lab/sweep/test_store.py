@@ -225,6 +225,16 @@ def test_of_a_damaged_store_nothing_is_promised(path, specs):
         load_runs(path)
 
 
+def test_a_time_that_is_no_day_is_refused_by_name(path, specs):
+    with Store(path, create=True) as store:
+        finish(store, specs[0])
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE runs SET finished = 1e300")
+    db.close()
+    with pytest.raises(TstarError, match=r"'1e\+300' as its finished; fix or delete that row"):
+        load_runs(path)
+
+
 def test_runs_remember_every_study_that_asks_for_them(path, specs, tmp_path):
     keys = [spec.key for spec in specs]
 

@@ -92,7 +92,7 @@ def facts(records: Records) -> list[tuple[str, str]]:
         hours = f"{total / 3600:.1f} hours" if total >= 3600 else f"{total / 60:.1f} minutes"
         found.append(("training time", hours))
     if "finished" in frame and frame["finished"].notna().any():
-        ends = (frame["finished"].min(), frame["finished"].max())
+        ends = frame["finished"].clip(-5e10, 5e10).agg(["min", "max"])
         days = dict.fromkeys(time.strftime("%Y-%m-%d", time.gmtime(t)) for t in ends)
         found.append(("finished", " to ".join(days)))
     return found

@@ -54,6 +54,8 @@ def fits(name: str, value: object) -> bool:
         opened({name: value})
     except (TypeError, ValueError, RecursionError):
         return False
+    if isinstance(value, int | float) and name in ("started", "finished") and abs(value) > 5e10:
+        return False  # no day of the calendar
     return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
 
 
