@@ -35,7 +35,7 @@ def head_init() -> str:
 def row() -> str:
     """Test accuracy (and of the training set) without and with BN at each T."""
     cells = runs("cifar10_whole").set_index(["norm", "temperature"])[["test", "train"]]
-    grid, lines = sorted({T for _, T in cells.index}), []
+    grid, lines = (1, 4, 16, 64), []
     for norm, name in {"none": "without BN (Fig. 5)", "batch": "with BN (Fig. 6)"}.items():
         both = [cells.loc[(norm, T)] if (norm, T) in cells.index else None for T in grid]
         lines.append([name, *("–" if b is None else f"{b['test']:.1f} ({b['train']:.1f})" for b in both)])  # fmt: skip
