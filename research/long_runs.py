@@ -34,18 +34,7 @@ def load() -> pd.DataFrame:
     runs["dataset"] = runs["dataset"].str.rpartition(":")[2]
     for name in ("val_accuracy", "test_accuracy", "train_accuracy"):
         runs[name] = 100 * runs[name].fillna(1 / runs["num_classes"])
-    order = [
-        "scenario",
-        "network",
-        "optimizer",
-        "dataset",
-        "steps",
-        "seed",
-        "lr",
-        "weight_decay",
-        "norm",
-        "temperature",
-    ]
+    order = ["scenario", "network", "optimizer", "dataset", "steps", "seed", "lr", "weight_decay", "norm", "temperature"]  # fmt: skip
     runs = runs.rename(columns={"batch_size": "batch", "num_features": "M", "num_classes": "K"})
     runs["samples"] = (runs["num_train"] * (1 - runs["val_fraction"])).round().astype(int)
     columns = ["scenario", "network", "model", "dataset", "optimizer", "steps", "lr", "weight_decay", "norm", "temperature", "seed",

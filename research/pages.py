@@ -16,12 +16,14 @@ import pandas as pd
 from research import long_runs, pages_atlas2, pilots
 from research.markdown import OPTIMIZERS
 from research.markdown import table as table_of
+from research.paper import trained
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     *("README.md", "results/README.md", "docs/training.md", "docs/practitioners.md"),
     *("results/fit/coverage.md", "results/atlas2/README.md", "results/fresh/README.md"),
     *("results/long/README.md", "results/pilots/README.md"),
+    *("results/paper/head-init.md", "results/paper/row.md"),
 )
 _SLOT = re.compile(
     r"(<!-- table ([\w-]+) -->\n\n)(?:(?!<!-- ).)*?(\n*<!-- end of table -->)", re.DOTALL
@@ -69,13 +71,7 @@ def powers() -> str:
     return table_of(["", "lr·steps", "M", "K", "theory"], lines)
 
 
-_KINDS = {
-    "image": "images",
-    "signal": "sensors",
-    "text": "texts",
-    "vector": "vectors",
-    "fine-tuned": "fine-tuned",
-}
+_KINDS = {"image": "images", "signal": "sensors", "text": "texts", "vector": "vectors", "fine-tuned": "fine-tuned"}  # fmt: skip
 
 
 def bn() -> str:
@@ -110,18 +106,11 @@ def gain() -> str:
 def coverage() -> str:
     """How often the intervals of a fit cover what they should."""
     table = pd.read_csv(ROOT / "results/fit/coverage.csv")
-    lines = [
-        [
-            row["curves"],
-            row["coefficient"],
-            *(f"{100 * row[c]:.0f} %" for c in ("level", "covered", "estimate_inside")),
-            f"{row['median_width']:.3g}",
-        ]
-        for _, row in table.iterrows()
-    ]
-    return table_of(
-        ["curves", "coefficient", "level", "covered", "estimate inside", "median width"], lines
-    )
+    lines = []
+    for _, row in table.iterrows():
+        shares = [f"{100 * row[c]:.0f} %" for c in ("level", "covered", "estimate_inside")]
+        lines.append([row["curves"], row["coefficient"], *shares, f"{row['median_width']:.3g}"])
+    return table_of(["curves", "coefficient", "level", "covered", "estimate inside", "median width"], lines)  # fmt: skip
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -134,6 +123,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "gain": gain,
     **pages_atlas2.TABLES,
     "pilots": pilots.called,
+    "head-init": trained.head_init,
+    "row": trained.row,
     "long": long_runs.long_table,
     "finetuned": long_runs.finetuned_table,
 }

@@ -35,7 +35,7 @@ class Net(nn.Module):
         return self.classifier(self.maps(images).mean((2, 3)))
 
 
-def loss(logits: Tensor, targets: Tensor) -> Tensor:
+def focal(logits: Tensor, targets: Tensor) -> Tensor:
     """Focal loss, γ = 2: samples that are classified well already count less."""
     log_p = F.log_softmax(logits, 1).gather(1, targets[:, None])[:, 0]
     return -((1 - log_p.exp()) ** 2 * log_p).mean()

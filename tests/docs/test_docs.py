@@ -32,7 +32,7 @@ PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 # Commands that train, or read what was trained.
 SLOW = ("demo", "sweep", "check", "compare", "report")
 # Programs that a page may name and that no test starts.
-OTHERS = {"pip", "make", "ray", "git", "cd", "mkdocs", "python", "source"}
+OTHERS = {"pip", "make", "ray", "git", "cd", "mkdocs", "python", "source", "for"}
 
 _BLOCK = re.compile(
     r"(?:<!-- (?P<mark>gpu|cluster) -->\n)?^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```"

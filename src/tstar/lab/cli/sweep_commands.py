@@ -146,8 +146,9 @@ def _dry_run(
             f"worker, {duration(found.seconds / slots)} with {slots} on {device} "
             f"(probe of {found.probed} of {counted(found.kinds, 'kind')})"
         )
-    if found.missing:
-        names = counted(len(found.missing), "data set")
+    missing = {*found.missing.values()}  # several subsets come from one set
+    if missing:
+        names = counted(len(missing), "data set")
         tell(f"  {names} missing; random images of the same shape were timed instead:")
-    for text in found.missing.values():
+    for text in sorted(missing):
         tell(f"    {text}")

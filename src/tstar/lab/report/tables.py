@@ -60,9 +60,9 @@ class Table:
     def html(self) -> str:
         """A ``<table>`` of pandas, with the page's class for sorting."""
         style = self._style("font-weight: bold", "text-decoration: underline", "html")
-        style = style.set_properties(
-            subset=[*style.columns[: self.labels]], **{"text-align": "left"}
-        )
+        left, names = "text-align: left", [*style.columns]
+        style = style.map(lambda _: left, subset=names[: self.labels])
+        style = style.map_index(lambda name: left * (names.index(name) < self.labels), axis=1)
         made: str = style.set_uuid(self.name).set_table_attributes('class="sortable"').to_html()
         return made
 

@@ -178,14 +178,17 @@ def changed(
     """The tables with keys set from the command line, ``lr=0.03`` or ``seed=0,1``.
 
     A key is changed in the grids that have it; else in [training] if it is there; else in all.
+    ``epochs`` replace ``steps``.
     """
     training, tables = dict(base), [dict(grid) for grid in grids]
     for word in changes:
         key, equals, text = word.partition("=")
-        if not equals or key not in (*_FIELDS, "seeds"):
-            raise TstarError(
-                f"A change must be KEY=VALUE, such as lr=0.03 or seed=0,1, got {word!r}."
-            )
+        if not equals:
+            raise TstarError(f"A change must be KEY=VALUE, such as seed=0,1, got {word!r}.")
+        if key not in (*_FIELDS, "seeds"):
+            raise unknown("key of a change", key, (*_FIELDS, "seeds"))
+        for table in (training, *tables) if key == "epochs" else ():
+            table.pop("steps", None)  # they would hide the epochs
         values = [_value(one) for one in text.split(",")]
         ((key, value),) = _with_seeds({key: values if len(values) > 1 else values[0]}).items()
         having = [table for table in tables if key in table]
