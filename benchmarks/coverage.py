@@ -29,6 +29,7 @@ from torch import nn
 
 from coverage_contract import Broken, check, tensors
 from coverage_models import (
+    HUGE,
     NoClassifier,
     NotBuilt,
     timm_family,
@@ -119,7 +120,8 @@ def warm_up(library: str) -> None:
 def plan(library: str) -> list[tuple[str, str, str, Callable[[], Any]]]:
     """(model, family, device, how to build it) for every model, in the order in which they are run."""
     if library == "torchvision":
-        return [(n, "", "cpu", lambda n=n: torchvision_model(n)) for n in torchvision_names()]
+        devices = {n: "meta" if n in HUGE else "cpu" for n in torchvision_names()}
+        return [(n, "", d, lambda n=n, d=d: torchvision_model(n, d)) for n, d in devices.items()]
     if library == "transformers":
         from coverage_transformers import transformers_model, transformers_names
 

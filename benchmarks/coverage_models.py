@@ -10,6 +10,9 @@ from torch import Tensor, nn
 
 from coverage_contract import CLASSES, call, tensors
 
+HUGE = (
+    "vit_h_14",
+)  # 631 million parameters; RegNet's 638 million cannot be built on the meta device
 SIZES = (32, 64, 28, 56, 96, 112, 128, 160, 192, 224, 256, 384)
 
 
@@ -39,13 +42,16 @@ def timm_family(name: str) -> str:
     return str(_registry._model_to_module[name])
 
 
-def torchvision_model(name: str) -> tuple[nn.Module, Any, int | None]:
+def torchvision_model(name: str, device: str = "cpu") -> tuple[nn.Module, Any, int | None]:
     from torchvision.models import get_model
 
     options: dict[str, Any] = {"num_classes": CLASSES, "weights": None}
     if "googlenet" in name or "inception" in name:
         options["init_weights"] = False  # only spares the slow initialization
-    model = get_model(name, **options)
+    with torch.device(device):
+        model = get_model(name, **options)
+    if device == "meta":
+        return model, torch.randn(2, 3, 224, 224, device="meta"), None
     sizes = (224,) if name.startswith("vit_") else (*SIZES, 299)
     return model, first_that_runs(model, [noise(3, s) for s in sizes]), None
 
