@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from coverage_contract import CLASSES, call, tensors
 
-HUGE = ("regnet_y_128gf", "vit_h_14")  # torchvision's two with more than 600 million parameters
+HUGE = (
+    "vit_h_14",
+)  # 631 million parameters; RegNet's 638 million cannot be built on the meta device
 SIZES = (32, 64, 28, 56, 96, 112, 128, 160, 192, 224, 256, 384)
 
 

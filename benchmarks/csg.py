@@ -9,7 +9,7 @@
 Most data are synthetic and need no download: random fields whose power falls off with frequency as that
 of photographs, with a pattern for each class and varying contrast (``--slope 1.4``: as compressible as
 CIFAR-10; a smaller slope is harder), or white noise. Both sides get the same drawn samples. The
-reference gets what a user may give it: pixels in [0, 1] as float32 (its fastest input) or float64, or
+reference gets what a user may give it: pixels in [0, 1] as float32 or float64, or
 plain uint8. It treats one class after the other, so with ``--reference-classes n`` only n are run and
 the time is scaled up; the values are then not compared.
 
@@ -221,8 +221,12 @@ def main() -> None:
             f"  ratio cpu {peak.cpu / ours.cpu:.1f}, memory {peak.megabytes / ours.megabytes:.1f}{note}"
         )
         line |= {f"{name}_cpu": peak.cpu, f"{name}_wall": peak.wall}
-        line |= {f"{name}_megabytes": peak.megabytes, f"{name}_csg": value}
-        if run == args.classes and abs(value - result.value) > 1e-6:
+        line |= {
+            f"{name}_megabytes": peak.megabytes,
+            f"{name}_csg": value if run == args.classes else None,
+        }
+        # In narrower numbers the reference's box volumes overflow.
+        if name == "float64" and run == args.classes and abs(value - result.value) > 1e-6:
             raise SystemExit(f"the values differ: tstar {result.value!r}, reference {value!r}")
     line["reference_classes"] = run
     # The load of a machine changes: tstar once more, after the reference.

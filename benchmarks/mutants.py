@@ -2,10 +2,10 @@
 
 A mutant is the source with one small fault: ``<`` for ``<=``, ``+`` for ``-``, ``and`` for ``or``, a condition negated, a number changed, a
 returned value dropped, a statement left out. It is *killed* if a test of its file fails, and *survives* otherwise. Mutants are drawn by
-seed, the same number from each area; a file's tests are those at its own path, ``tests/AREA/test_FILE.py``. Lines that only
-raise an error's text, docstrings and annotations are left alone.
+seed, the same number from each area; a file's tests are ``tests/AREA/test_FILE.py``, its parts ``test_FILE_*.py`` and those beside
+them that import the file. Lines that only raise an error's text, docstrings and annotations are left alone.
 
-    python benchmarks/mutants.py --each 22 --minutes 20
+    python benchmarks/mutants.py --area core --each 100 --minutes 60
     python benchmarks/mutants.py --again        those that survived, once more: a test was written
     git archive --prefix=apart/ HEAD | tar x -C /tmp && python benchmarks/mutants.py --root /tmp/apart   # while others edit
 
@@ -26,6 +26,7 @@ import importlib.util
 import io
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -46,7 +47,7 @@ AREAS = {
 }
 IMPORTED_ONCE = (
     *("pytest", "numpy", "torch", "torchvision", "pandas", "scipy.optimize"),
-    *("matplotlib", "sklearn.datasets"),
+    *("matplotlib", "sklearn.datasets", "hypothesis", "timm"),
 )
 _PAIRS = (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
@@ -165,7 +166,19 @@ class Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(code, vars(module))
 
 
-def survives(mutant: Mutant | None, root: Path, target: Path, seconds: int) -> tuple[str, float]:
+def tests_of(mutant: Mutant, root: Path) -> tuple[Path, ...]:
+    """The tests of a mutant's file: its own, and those of the same folder that import it."""
+    folder, stem = root / "tests" / Path(mutant.inside).parent, mutant.path.stem
+    package = ".".join(("tstar", *Path(mutant.inside).parts[:-1]))
+    imports = re.compile(rf"from {package}(\.{stem} import| import .*\b{stem}\b)")
+    own = sorted({folder / f"test_{stem}.py", *folder.glob(f"test_{stem}_*.py")})
+    others = (path for path in sorted(folder.glob("test_*.py")) if path not in own)
+    return (*own, *(path for path in others if imports.search(path.read_text(encoding="utf-8"))))
+
+
+def survives(
+    mutant: Mutant | None, root: Path, targets: tuple[Path, ...], seconds: int
+) -> tuple[str, float]:
     """("killed", "survived" or "killed (time)", CPU seconds): tests in a fork. Without a mutant: do they pass?"""
     child = os.fork()
     if child == 0:
@@ -181,9 +194,9 @@ def survives(mutant: Mutant | None, root: Path, target: Path, seconds: int) -> t
         import pytest
 
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            code = pytest.main(
-                ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", str(target)]
-            )
+            early = "-Wignore::pytest.PytestAssertRewriteWarning"  # plugins that were imported once
+            options = [early, "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+            code = pytest.main([*options, *map(str, targets)])
         os._exit(int(code))
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -240,20 +253,20 @@ def main() -> int:
     rows = {row: known[row] for row in drawn if row in known}
     if options.again:
         rows = {row: one for row, one in rows.items() if one[5] != "survived"}
-    spent, alone = 0.0, dict[Path, float]()
+    spent, alone = 0.0, dict[tuple[Path, ...], float]()
     for row, mutant in drawn.items():
         if row in rows or spent > 60 * options.minutes:
             continue
-        target = root / "tests" / Path(mutant.inside).parent / f"test_{mutant.path.stem}.py"
-        if target not in alone:
-            outcome, alone[target] = survives(None, root, target, 600)
-            spent += alone[target]
+        tests = tests_of(mutant, root)
+        if tests not in alone:
+            outcome, alone[tests] = survives(None, root, tests, 600)
+            spent += alone[tests]
             if outcome != "survived":
-                print(f"{target.relative_to(root)} does not pass as it is", flush=True)
-                alone[target] = -1.0
-        if alone[target] < 0:
+                print(f"the tests of {mutant.inside} do not pass as they are", flush=True)
+                alone[tests] = -1.0
+        if alone[tests] < 0:
             continue
-        outcome, seconds = survives(mutant, root, target, int(10 * alone[target] + 30))
+        outcome, seconds = survives(mutant, root, tests, int(10 * alone[tests] + 30))
         spent += seconds
         reason = known[row][6] if row in known and outcome == "survived" else ""
         rows[row] = [*row, outcome, reason]

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tstar.output_layer import (
     inputs_of,
     resolve_head,
     resolve_heads,
+    standard_inputs,
     tensors_in,
     unwrap,
 )
@@ -260,6 +262,51 @@ def test_what_a_model_takes_of_a_batch():
     nested = inputs_of([[1, 2], 3])
     assert call(lambda pair: pair, nested) == [1, 2]
     assert inputs_of(nested) == nested
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "shapes"),
+    [
+        ("input_ids", {"eos_token_id": 7}, [(8,), (8,)]),
+        ("pixel_values", {}, [(3, 224, 224)]),
+        ("pixel_values", {"image_size": (16, 24), "num_channels": 1}, [(1, 16, 24)]),
+        (
+            "pixel_values",
+            {"vision_config": SimpleNamespace(num_patches=4, patch_size=2), "image_size": 8},
+            [(16, 12), (3, 8, 8)],
+        ),
+        ("input_values", {}, [(16000,), (1024, 128), (128, 3000)]),
+        (
+            "input_features",
+            {"num_mel_bins": 20, "max_length": 64, "max_source_positions": 15},
+            [(16000,), (64, 20), (20, 30)],
+        ),
+    ],
+)
+def test_standard_inputs_of_transformers_follow_their_config(name, config, shapes):
+    model = nn.Linear(6, 4)
+    model.main_input_name, model.config = name, SimpleNamespace(**config)
+    given = [one for one in standard_inputs(model) if isinstance(one, dict)]
+    assert [tuple(one[name].shape) for one in given] == [(n, *s) for n in (2, 1) for s in shapes]
+    if name == "input_ids":
+        assert all((one[name][:, -1] == 7).all() for one in given)  # the end of the sequence
+        assert given[1]["bbox"].shape == (2, 8, 4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shapes"),
+    [
+        (nn.Conv1d(3, 4, 3), [(3, 128), (3, 1024), (3, 16000)]),
+        (nn.Conv3d(1, 4, 3), [(1, 16, 112, 112)]),
+        (nn.Linear(6, 4), [(6,), (8, 6)]),
+        (nn.LSTM(5, 4), [(16, 5)]),
+        (nn.Embedding(9, 4), [(8,)]),
+        (nn.LayerNorm(5), []),
+    ],
+)
+def test_standard_inputs_fit_the_first_layer_that_tells(layer, shapes):
+    for model in (layer, nn.Sequential(nn.LayerNorm(5), layer)):
+        assert [tuple(one.shape) for one in standard_inputs(model)] == [(2, *s) for s in shapes]
 
 
 def test_examples_may_be_tuples_and_dicts():

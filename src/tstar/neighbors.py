@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Pairs = list[NDArray[Any]]  # queries, rows and squared distances
 _UNIT = 2.0**-24  # float32's unit roundoff
 _MIDDLE = 128  # 8-bit rows are measured as x − 128 …
 _CHUNK = 1024  # … and 1024 · 128² = 2²⁴: float32 sums of so many products are exact in any order
@@ -36,7 +37,7 @@ _TILE = 1 << 21  # numbers converted to float32 at a time
 _BYTES = 1 << 18  # of rows gathered for exact distances at a time: they stay in the cache
 _SCORES = 64 << 20  # bytes of lower bounds held at a time
 _GROUP = 16  # lower bounds are first looked at through the minimum of so many
-_MARGIN = 34  # groups looked at besides those of the k neighbors and the sample itself
+_MARGIN = 14  # groups looked at besides those of the k neighbors and the sample itself
 _MOST = 1 << 21  # pairs of a query and a row held at a time
 _FUTILE = 0.1  # sketches that leave more than this share of the rows are given up
 _DUST = 1e-30  # more than what products too small for float32 can add up to
@@ -257,12 +258,12 @@ def _rank(frame: Frame, bounds: Bounds, queries: Ints, k: int, scores: F32) -> I
     """(Q, k): the nearest rows, from the scores of all; ``None`` if sketches leave too many."""
     least = scores.reshape(len(scores), _GROUP, -1).min(axis=1)
     some = min(k + 1 + _MARGIN, least.shape[1])
-    level = np.partition(least, some - 1, axis=1)[:, some - 1]
+    level = np.partition(least, some - 1, axis=1)[:, some - 1 : some]
     if some <= k:  # so few groups: look at all rows
         level[:] = np.finfo(np.float32).max
-    _, squares = _first(frame, queries, k, scores, least, level)
-    level = bounds.most(queries, squares[:, -1])
-    left = np.count_nonzero(scores <= level[:, None])
+    near = _measured(frame, queries, scores, least, np.full_like(level, -np.inf), level)
+    most = bounds.most(queries, _first(near, k, len(queries))[1][:, -1])[:, None]
+    left = np.count_nonzero(scores <= most)
     if bounds.sketched and left > _FUTILE * len(queries) * len(frame.data):
         return None
     if left > _MOST and len(queries) > 1:  # many ties: fewer queries at a time
@@ -271,24 +272,26 @@ def _rank(frame: Frame, bounds: Bounds, queries: Ints, k: int, scores: F32) -> I
         parts = [_rank(frame, bounds, queries[s], k, scores[s]) for s in halves]
         found = [part for part in parts if part is not None]
         return np.concatenate(found) if len(found) == 2 else None
-    return _first(frame, queries, k, scores, least, level)[0]
+    more = _measured(frame, queries, scores, least, level, most)
+    pairs = [np.concatenate(both) for both in zip(near, more, strict=True)]
+    return _first(pairs, k, len(queries))[0]
 
 
-def _first(
-    frame: Frame, queries: Ints, k: int, scores: F32, least: F32, level: F32
-) -> tuple[Ints, NDArray[Any]]:
-    """(Q, k) nearest rows of score ≤ level but the query itself, ties by row; their distances.
-
-    Rows are looked at through groups: group g holds the rows g, g + G, g + 2G, …
-    """
-    query, group = np.nonzero(least <= level[:, None])
-    groups = scores.reshape(len(scores), _GROUP, -1)
-    pair, place = np.nonzero(groups[query, :, group] <= level[query, None])
+def _measured(frame: Frame, queries: Ints, scores: F32, least: F32, low: F32, high: F32) -> Pairs:
+    """Every pair of low < score ≤ high but the query itself; group g has the rows g, g + G, …"""
+    query, group = np.nonzero(least <= high)
+    found = scores.reshape(len(scores), _GROUP, -1)[query, :, group]
+    pair, place = np.nonzero((low[query] < found) & (found <= high[query]))
     who, rows = query[pair], place * least.shape[1] + group[pair]
     kept = (rows != queries[who]) & (rows < len(frame.data))
     who, rows = who[kept], rows[kept]
-    squares = frame.distances(queries, who, rows)
+    return [who, rows, frame.distances(queries, who, rows)]
+
+
+def _first(pairs: Pairs, k: int, Q: int) -> tuple[Ints, NDArray[Any]]:
+    """(Q, k) nearest rows, ties by row, and their squared distances."""
+    who, rows, squares = pairs
     order = np.lexsort((rows, squares, who))
-    starts = np.searchsorted(who[order], np.arange(len(queries)))
+    starts = np.searchsorted(who[order], np.arange(Q))
     chosen = order[starts[:, None] + np.arange(k)]
     return rows[chosen], squares[chosen]

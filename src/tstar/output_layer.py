@@ -464,11 +464,8 @@ def standard_inputs(model: nn.Module) -> Iterator[Any]:
     declared = getattr(model, "pretrained_cfg", None) or getattr(model, "default_cfg", None)
     if isinstance(declared, Mapping) and declared.get("input_size"):  # timm
         yield _noise((2, *declared["input_size"]), like)
-    for layer in model.modules():
-        inputs = list(_for_layer(layer, like))
-        if inputs:
-            yield from inputs
-            return
+    fitting = (list(_for_layer(layer, like)) for layer in model.modules())
+    yield from next(filter(None, fitting), [])
 
 
 def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]:
