@@ -38,7 +38,7 @@ TRANSFORMER_LR = 0.03  # SGD above it made the paper's transformers fail
 SURE = 0.5  # standard errors that a gain must be above zero
 MIN_SUPPORT = 0.5  # of an action, in all; below it nothing like the training was measured
 MIN_WEIGHT = 0.1  # of the training most like yours; below it likewise
-MIN_SHARE = 0.3  # of the best supported action's support; an action with less is passed over
+MIN_SHARE = 0.25  # of the best supported action's support; an action with less is passed over
 FEW_STEPS = 100
 _SOFT = ("SoftTargetCrossEntropy", "KLDivLoss", "kl_div")
 WORDS = {
@@ -305,8 +305,6 @@ def _with_csg(facts: Facts, source: Samples | None, notes: list[str]) -> Facts:
 
 
 # -- describe --------------------------------------------------------------------------------------
-
-
 _NAMES = ("action", "leave", "measured", "temperature", "norm", "lr", "weight_decay", "head_lr")
 
 
@@ -413,11 +411,10 @@ class Recommendation(Recipe, Drawn):
         for name in ("lr", "weight_decay"):
             value, before = getattr(self, name), getattr(self.training, name)
             guessed = any(word.startswith(f"{name}=") for word in self.facts.assumed)
-            said = name.replace("_", " ")
             if value is not None and value != before:
-                what.append(f"set {said} to {value:g} (in place of {before:g})")
+                what.append(f"set {name} to {value:g} (in place of {before:g})")
             elif value is not None and (guessed or name == "lr"):  # a decay that stays goes unsaid
-                what.append(f"{'take' if guessed else 'keep'} {said} {value:g}")
+                what.append(f"{'take' if guessed else 'keep'} {name} {value:g}")
         if self.head_lr is not None:
             what.append(f"train the output layer at lr {self.head_lr:g}")
         code = "." if self.leave else ": model = advice.apply(model, optimizer)"
@@ -568,6 +565,5 @@ class Recommendation(Recipe, Drawn):
 
 
 def _points(e: Expectation) -> str:
-    """The mean or the median, whichever promises less."""
-    typical = min(e.mean, e.median)
+    typical = min(e.mean, e.median)  # whichever promises less
     return f"{typical:+.1f} points of accuracy (80 % range {e.low:+.1f} to {e.high:+.1f})"

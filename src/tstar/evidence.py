@@ -49,7 +49,7 @@ OTHER = {"norms": 1.0, "kind": 1.0, "domain": 3.0, "widened": 2.0, "fits": 2.0}
 PLAIN = 25.0  # points between the accuracies of two plain models
 # The log odds that a new network fits its training set: a constant, times ln passes, times
 # ln(parameters/samples). A logistic regression on the rows (research/advising.py).
-FITS = (-6.07, 1.09, 0.39)
+FITS = (-6.31, 1.07, 0.45)
 UNLIKELY = 0.3  # a chance of fitting below it
 _FROZEN = 4.0  # a linear probe beside a network that is trained whole
 _PRIOR, _SPREAD = 0.5, 5.0  # weight and spread in points of what is believed before any row
@@ -247,7 +247,7 @@ def weights(facts: Facts, rows: Sequence[Measured]) -> list[tuple[float, Measure
     if facts.fit_chance is not None and facts.fit_chance < UNLIKELY:
         rows = [row for row in rows if (row.facts.fit_chance or 0.0) < 0.5]
     apart = [(square, row) for row in rows if (square := distance(facts, row.facts) ** 2) < 9]
-    closest = [(math.exp(-8 * square), row.plain) for square, row in apart]
+    closest = [(math.exp(-20 * square), row.plain) for square, row in apart]
     total = math.fsum(weight for weight, _ in closest)
     guess = math.fsum(w * plain for w, plain in closest) / max(total, 1e-300)
     found = []

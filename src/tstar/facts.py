@@ -28,7 +28,6 @@ BATCHES = {"scratch": 128, "finetune": 32}
 DOMAINS = ("image", "text", "signal", "table")
 EPOCHS = {"scratch": (200, 100), "finetune": (50, 10)}  # of SGD, of Adam
 SAMPLES = {"scratch": 50_000, "finetune": 5_000}
-LARGE = 200_000  # samples, from which on people train for ImageNet's 90 epochs
 
 
 def read_facts(
@@ -115,7 +114,7 @@ def usual(
     new, tuned = (RATES[norms], 0.01) if sgd else (1e-3, 1e-4)
     base = tuned if scenario == "finetune" else new
     factor = min(max(size / BATCHES[scenario], 0.25), 4.0) ** (1.0 if sgd else 0.5)
-    passes = EPOCHS[scenario][not sgd] if (samples or 0) < LARGE else 90
+    passes = EPOCHS[scenario][not sgd] if (samples or 0) < 200_000 else 90  # ImageNet's
     steps = steps_in(passes, math.ceil((samples or SAMPLES[scenario]) / size))
     lr, decay = float(f"{base * factor:.1g}"), 5e-4 if sgd else 0.01
     usually: dict[str, tuple[Any, str]] = {

@@ -4,8 +4,7 @@ Dividing logits by T is a head that starts at 1/T and, with SGD, learns at lr/T�
 Its inputs are batch-normed, ‖h‖² ≈ M, so one step moves a sample's own logit by about lr·M/T² of
 its gradient. Steps on different batches point in different directions: over a run the head travels
 like a random walk, with the root of the number of steps. More classes, larger batches and less
-momentum make it shorter; we take them as fewer steps, steps/(K·B·(1 − μ)). The T that gives this
-walk a fixed length is
+momentum make it shorter, as fewer steps would, steps/(K·B·(1 − μ)). T gives it a fixed length:
 
     SGD     T = c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p,    p = 1/4
 

@@ -312,13 +312,20 @@ def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
         if node in marks:
             names["found"].append(marks[node])
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
-            names["passed"].append(name.lower())
+            if _leads(node, marks):  # a softmax may also weigh several heads (EfficientViM)
+                names["passed"].append(name.lower())
             nodes.extend(parent for parent, _ in node.next_functions)
         else:
             names["blocked"].append(name)
     found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
     size = max((end.numel() // max(1, len(end)) for end in ends if end.ndim > 1), default=0)
     return Seen(found, blocked, tuple(name for name in passed if name in _ENDS), size)
+
+
+def _leads(node: Any, marks: dict[Any, str]) -> bool:
+    """Whether a marked layer lies behind an autograd node."""
+    behind = (parent for parent, _ in getattr(node, "next_functions", ()))
+    return node in marks or any(_leads(parent, marks) for parent in behind)
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:
