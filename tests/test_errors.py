@@ -4,6 +4,7 @@ import random
 import sys
 
 import pytest
+from torch import nn
 
 import tstar
 from tstar.errors import TstarError, guarded, lazy, require, shown, unknown
@@ -76,3 +77,27 @@ def test_names_come_from_their_homes_and_modules_are_themselves():
 def test_every_listed_name_loads(name):
     package = __import__(name, fromlist=["__all__"])
     assert all(getattr(package, listed) is not None for listed in package.__all__)
+
+
+class Evil:
+    def __getattribute__(self, name):
+        raise RuntimeError("evil")
+
+
+class Unshown(str):
+    __slots__ = ()
+
+    def __str__(self):
+        raise RuntimeError("cannot be shown")
+
+
+def test_what_objects_of_the_user_raise_is_named_at_the_door():
+    x = [[float(i), 1.0] for i in range(12)]
+    for call in (
+        lambda: tstar.temperature(Evil(), 10),
+        lambda: tstar.explain(64, 10, coefficients=Evil()),
+        lambda: tstar.recommend(nn.Linear(4, 3), optimizer=Evil()),
+        lambda: tstar.csg(x, [Unshown(i % 2) for i in range(12)]),
+    ):
+        with pytest.raises(TstarError, match=r"evil|cannot be shown"):
+            call()
