@@ -11,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from research.alternatives import alternatives
 from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar import __version__, temperature
 from tstar.formula import get
 from tstar.lab.fitting import fit
 
 PAGE = Path(__file__).resolve().parents[1] / "results" / "fit" / "procedure.md"
-WIDTHS = (64, 128, 256, 512, 1024)
 
 
 def bias() -> list[str]:
@@ -50,27 +48,6 @@ def bias() -> list[str]:
     return lines
 
 
-def forms() -> list[str]:
-    """The paper's form and interpolation against ln T, where the truth is a sum and where it is a power law."""
-    lines = ["| fit | truth: the paper's cn | | truth: a power law | |", "|---|--:|--:|--:|--:|"]
-    lines.append("| | judged in T | in ln T | judged in T | in ln T |")
-    summed = planted_runs("cn", seeds=3, noise=0.005, widths=WIDTHS)
-    power = summed.copy()
-    peak = 0.35 * power["num_features"] ** 0.6 * power["num_classes"] ** -0.15
-    noise = np.random.default_rng(0).normal(0, 0.005, len(power))
-    power["val_accuracy"] = 0.9 - 0.04 * np.log(power["temperature"] / peak) ** 2 + noise
-    power["val_accuracy"] = power["val_accuracy"].clip(0, 1)
-    tables = [alternatives(runs, "cn", restarts=2).set_index("fit") for runs in (summed, power)]
-    for label in tables[0].index:
-        cells = [
-            f"{100 * table.loc[label, column]:.3f}"
-            for table in tables
-            for column in ("regret_in_T", "regret_in_lnT")
-        ]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
-
-
 def procedure() -> str:
     tasks = f"{len(PAPER_TASKS)} data sets with the paper's csg and K"
     return "\n".join(
@@ -89,13 +66,6 @@ def procedure() -> str:
             "",
             "The bootstrap sees noise, not bias: report the grid with an interval. Whether intervals hold where the grid is "
             "fine: [coverage.md](coverage.md).",
-            "",
-            "## The paper's form and interpolation against ln T",
-            "",
-            "Cross-validated mean regret in points, on the paper's grid with noise 0.005. Each form wins where it is "
-            "the truth; which one real runs favor is for `python -m research.alternatives RUNS` to say.",
-            "",
-            *forms(),
             foot(),
         ]
     )
