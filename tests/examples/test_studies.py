@@ -106,7 +106,6 @@ temperature = [1, 2, 4]
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_the_tasks_of_a_job_array_make_one_study(tmp_path):
-    pytest.importorskip("sklearn")
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     for task in ("1", "2"):
         run(

@@ -16,7 +16,6 @@ FAST = Config(epochs=1, augment=False, batch_size=64)
 
 @pytest.fixture(scope="module")
 def digits():
-    pytest.importorskip("sklearn")
     return data.load("digits").subset(200, 100)
 
 

@@ -67,10 +67,7 @@ def test_bad_names_and_options_are_refused_with_a_hint(name, options, match):
 
 @pytest.mark.parametrize(
     ("name", "options", "match"),
-    [
-        ("label-smoothing", {"epsilon": 1.0}, "label_smoothing < 1"),
-        ("adacos-fixed", {}, "K >= 3"),
-    ],
+    [("label-smoothing", {"epsilon": 1.0}, "label_smoothing < 1"), ("adacos-fixed", {}, "K >= 3")],
 )
 def test_what_no_training_can_use_is_refused_before_it(name, options, match):
     two = nn.Linear(3, 2)

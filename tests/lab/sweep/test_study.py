@@ -86,55 +86,29 @@ def test_seeds_is_short_for_a_range():
     assert sorted(s.seed for s in parse_study(grid).specs) == [0, 1, 2]
 
 
+ONE, TWO = ", [[grid]] 1", ", [[grid]] 2"
+WIDTHS, DATA = "num_features = [16, 32]", 'dataset = "digits"\nmodel = "r'
+
+
 @pytest.mark.parametrize(
     ("old", "new", "table", "message"),
     [
         ("epochs = 3", "epoch = 3", ", [training]", "did you mean 'epochs'"),
         ("epochs = 3", "epochs = 'three'", ", [training]", "epochs must be a number"),
         ("epochs = 3", "epochs = [3, 4]", ", [training]", "lists stand in [[grid]]"),
-        (
-            "num_features = [16, 32]",
-            "num_feature = [16]",
-            ", [[grid]] 1",
-            "did you mean 'num_features'",
-        ),
-        (
-            "num_features = [16, 32]",
-            "num_features = [16, 'a']",
-            ", [[grid]] 1",
-            "num_features must be a number, got 'a'",
-        ),
-        ("num_features = [16, 32]", "num_features = [0]", ", [[grid]] 1", "from 1 to"),
-        (
-            "num_features = [16, 32]",
-            "num_features = []",
-            ", [[grid]] 1",
-            "num_features must have a value",
-        ),
-        ('norm = ["batch", "none"]', 'norm = ["btach"]', ", [[grid]] 1", "did you mean 'batch'"),
-        (
-            "temperature = [1, 2.5]",
-            "temperature = [1, 0]",
-            ", [[grid]] 1",
-            "temperature must be positive",
-        ),
-        ("lr = [0.1, 0.01]", "lr = [0.1, -1]", ", [[grid]] 2", "lr must be positive"),
-        ("lr = [0.1, 0.01]", "temperature = 2", ", [[grid]] 2", 'belong to method = "fixed"'),
+        (WIDTHS, "num_feature = [16]", ONE, "did you mean 'num_features'"),
+        (WIDTHS, "num_features = [16, 'a']", ONE, "num_features must be a number, got 'a'"),
+        (WIDTHS, "num_features = [0]", ONE, "from 1 to"),
+        (WIDTHS, "num_features = []", ONE, "num_features must have a value"),
+        ('norm = ["batch", "none"]', 'norm = ["btach"]', ONE, "did you mean 'batch'"),
+        ("temperature = [1, 2.5]", "temperature = [1, 0]", ONE, "temperature must be positive"),
+        ("lr = [0.1, 0.01]", "lr = [0.1, -1]", TWO, "lr must be positive"),
+        ("lr = [0.1, 0.01]", "temperature = 2", TWO, 'belong to method = "fixed"'),
         ('name = "s"', 'nam = "s"', "", "did you mean 'name'"),
         ('name = "s"', "name = 3", "", "a string"),
-        (
-            'dataset = "digits"\nmodel = "r',
-            'dataset = "/home/me/x.npz"\nmodel = "r',
-            ", [[grid]] 2",
-            "--data-root",
-        ),
-        (
-            'dataset = "digits"\nmodel = "r',
-            'dataset = "../x.npz"\nmodel = "r',
-            ", [[grid]] 2",
-            "data root",
-        ),
-        ('dataset = "digits"\nmodel = "r', 'model = "r', ", [[grid]] 2", "dataset must be given"),
+        (DATA, 'dataset = "/home/me/x.npz"\nmodel = "r', TWO, "--data-root"),
+        (DATA, 'dataset = "../x.npz"\nmodel = "r', TWO, "data root"),
+        (DATA, 'model = "r', TWO, "dataset must be given"),
     ],
 )
 def test_errors_name_the_table(old, new, table, message):
