@@ -79,7 +79,7 @@ def test_the_study_to_copy_gives_curves_a_fit_and_a_report(tmp_path):
     assert (folder / "report" / "index.html").stat().st_size > 10_000
     with Store(folder / "own.db") as store:
         rows = list(store.rows())
-    assert {row["loss"] for row in rows} == {"./parts.py:loss"}
+    assert {row["loss"] for row in rows} == {"./parts.py:focal"}
     assert all(row["test_accuracy"] > 0.3 for row in rows if row["norm"] == "batch")
 
 
