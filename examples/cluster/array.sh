@@ -21,10 +21,10 @@ parts=${3:?usage: array.sh STUDY FOLDER PARTS [OPTIONS]}
 part=${SLURM_ARRAY_TASK_ID:?start it with sbatch --array=1-$parts}
 
 mkdir -p "$folder"
+trap 'kill -TERM $(jobs -p) 2>/dev/null || true' INT TERM # the sweep may have ended already
 tstar sweep "$study" --part "$part/$parts" --store "$folder/part-$part.db" \
   --checkpoint "${CHECKPOINT:-10}" "${@:4}" &
 sweep=$!
-trap 'kill -TERM "$sweep" 2>/dev/null || true' INT TERM # it may have ended already
 code=0
 wait "$sweep" || code=$?
 while kill -0 "$sweep" 2>/dev/null; do # the signal ended the wait, not the sweep
