@@ -197,8 +197,11 @@ def surgery(rng: random.Random, folder: Path) -> None:
     for _ in range(rng.randint(1, 3)):
         model.train()(batch)
     logits = model.eval()(batch)
-    folded = tstar.fold(model, allow_bias=rng.random() < 0.9)(batch)
-    if not torch.allclose(
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        folded = tstar.fold(model, allow_bias=rng.random() < 0.9)(batch)
+    said = any("after folding" in str(warning.message) for warning in told)  # a hook changes them
+    if not said and not torch.allclose(
         logits, folded, rtol=0.03, atol=0.03 * float(logits.detach().abs().max())
     ):
         raise Wrong("folded logits differ")
