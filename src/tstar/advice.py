@@ -160,7 +160,7 @@ def _capital(text: str) -> str:
 
 
 def _why(chosen: Expectation, simple: Expectation | None) -> str:
-    text = f"{_capital(WORDS[chosen.action])} gained more than its error in trainings like yours"
+    text = f"{_capital(WORDS[chosen.action])} gained accuracy on average in trainings like yours"
     if chosen.action not in SIMPLE and simple is not None:
         text += f", and more than {WORDS[simple.action]} alone"
     return f"{text}."
