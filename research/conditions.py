@@ -208,10 +208,10 @@ def draw(
     )
 
     seconds = SECONDS if fits or index < FIRST else QUICK
-    cost = _step_seconds(family, kind, trunk or wide, depth, batch)
+    cost = step_seconds(family, kind, trunk or wide, depth, batch)
     while 100 * cost > 1.25 * seconds and batch > 64:
         batch //= 2
-        cost = _step_seconds(family, kind, trunk or wide, depth, batch)
+        cost = step_seconds(family, kind, trunk or wide, depth, batch)
     longest = max(100, min(10_000, int(seconds / cost)))
     if fits:  # few enough samples that the cost limit allows the passes
         samples = min(samples, max(FEWEST, PER_CLASS * classes, longest * batch // EPOCHS_TO_FIT))
@@ -301,7 +301,7 @@ def _long(index: int, seed: int) -> Condition:
     batch = int(random.choice([8, 16] if deep else [16, 32, 64]))
     lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
     decay *= float(random.choice([1, 0, 10], p=[0.7, 0.15, 0.15]))
-    cost = _step_seconds(family, kind, narrow or wide, None, batch)
+    cost = step_seconds(family, kind, narrow or wide, None, batch)
     fewest, limit, seconds = (5_000, 8_000, DEEP_SECONDS) if deep else (10_000, 40_000, LONG_SECONDS)  # fmt: skip
     steps = _log_int(random, fewest, max(fewest, min(limit, int(seconds / cost))))
     config = Config(
@@ -416,7 +416,7 @@ _COST = {
 }
 
 
-def _step_seconds(family: str, kind: str, width: int, depth: int | None, batch: int) -> float:
+def step_seconds(family: str, kind: str, width: int, depth: int | None, batch: int) -> float:
     """A rough estimate, for the limit on a run's cost."""
     if "mlp" in family:
         return 1e-3 + batch * (2e-5 if kind == "text" else 1e-5) + width**2 * 3e-9 * batch

@@ -1,0 +1,231 @@
+"""The advice on 24 trainings that no fit had seen: predicted and committed first, then run.
+
+    python -m research.unseen predict --data-root DATA                  # → results/unseen/predictions.csv
+    python -m research.unseen run --store unseen.db --data-root DATA
+    tstar runs export unseen.db results/unseen/store.parquet
+    python -m research.unseen page                                      # → README.md, runs.csv, gains.png
+
+A condition is drawn by its number: 1,000 to 8,000 steps, a native output layer, the usual rate and decay, half of them with AdamW.
+The advice is what ``tstar.recommend`` says to a user with that network and data. First plain and the advice on two seeds; then a
+15-run search of plain's rate and decay in the eight cheapest conditions, whose winner another seed scores, and BN with T for a user who
+has tuned like that; then what a user would pick instead, on the first seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import numpy as np
+import pandas as pd
+import torch
+
+import tstar
+from research.conditions import (
+    DATA,
+    FAMILIES,
+    KIND_OF,
+    NEW_DATA,
+    USUAL,
+    Condition,
+    nice,
+    predicted,
+    step_seconds,
+)
+from research.rivals import found_rates, rivals, searched
+from research.running import Results, complete
+from tstar.lab.models import build
+from tstar.lab.sweep.execute import DataKey, load_data
+from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.store import Store
+from tstar.lab.training.config import Config
+
+FOLDER = Path(__file__).resolve().parents[1] / "results" / "unseen"
+SEED, COUNT, SEARCHED, RUNS = 30, 24, 8, 15
+STEPS, SECONDS = (
+    (1000, 8000),
+    70.0,
+)  # the most that a run may take, by the estimate of conditions.py
+PER_CLASS = 30  # training samples of a class: what a network can learn
+# Of twelve conditions with one optimizer; families and data sets of a kind come in turn.
+KINDS = (*("image",) * 7, *("text",) * 2, *("signal",) * 2, "vector")
+WIDTHS = {"image": (64, 128), "signal": (64, 128), "vector": (128, 256), "text": (256, 512)}
+DOMAINS = {"vector": "table"}
+TESTED = 500  # test samples, at the least
+SETS = {
+    kind: {n: s for n, s in (sets | NEW_DATA.get(kind, {})).items() if s[1] >= PER_CLASS * s[0] and s[2] >= TESTED}
+    for kind, sets in DATA.items()
+}  # fmt: skip
+RIVALS = ("rate × 3", "Prodigy", "schedule-free AdamW", "schedule-free SGD", "AlgoPerf's NadamW", "BNNeck, rate × 3", "head × 10")  # fmt: skip
+ADVICE = ("action", "temperature", "norm", "lr", "weight_decay", "head_lr")
+
+
+def drawn() -> list[Condition]:
+    """The conditions, SGD and AdamW in turn."""
+    random = np.random.default_rng(SEED)
+    order = {name: list(random.permutation(KINDS)) for name in ("sgd", "adamw")}
+    turns: dict[str, Iterator[str]] = {}
+    made = []
+    for index in range(COUNT):
+        optimizer = ("sgd", "adamw")[index % 2]
+        kind = str(order[optimizer][index // 2])
+        families = [family for family in FAMILIES if kind in FAMILIES[family]]
+        family = next(turns.setdefault(kind, _in_turn(families, random)))
+        data = next(turns.setdefault(f"{kind} data", _in_turn(list(SETS[kind]), random)))
+        made.append(_condition(index, kind, data, family, optimizer, random))
+    return made
+
+
+def _in_turn(names: list[str], random: np.random.Generator) -> Iterator[str]:
+    while True:
+        yield from map(str, random.permutation(names))
+
+
+def _condition(
+    index: int, kind: str, dataset: str, family: str, optimizer: str, random: np.random.Generator
+) -> Condition:
+    classes, rows, _ = SETS[kind][dataset]
+    fewest = math.log(min(rows, max(1500, PER_CLASS * classes)))
+    samples = min(rows, round(math.exp(random.uniform(fewest, math.log(10_000)))))
+    width = int(random.choice(WIDTHS[kind]))
+    batch = int(random.choice([32, 64, 128]))
+    longest = SECONDS / step_seconds(family, kind, width, None, batch)
+    steps = round(math.exp(random.uniform(*np.log(STEPS))))
+    lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
+    config = Config(
+        steps=min(steps, max(STEPS[0], round(longest))),
+        batch_size=batch,
+        optimizer=optimizer,
+        lr=lr,
+        weight_decay=decay,
+        val_fraction=0.2,
+    )
+    plain = Spec(
+        dataset,
+        FAMILIES[family][kind],
+        size=16 if kind == "image" else None,
+        num_features=width,
+        train_samples=None if samples == rows else samples,
+        temperature=1.0,
+        norm="none",
+        config=config,
+    )
+    return Condition(index, family, plain)
+
+
+def kind_of(condition: Condition) -> str:
+    return next(kind for kind, sets in SETS.items() if condition.plain.dataset in sets)
+
+
+# -- the advice --------------------------------------------------------------------------------------
+
+
+def advised(plain: Spec, kind: str, data_root: str, **told: Any) -> tstar.advice.Recommendation:
+    """What a user with this network, these data and this training is told."""
+    data = load_data(DataKey.of(plain), data_root)
+    c = plain.config
+    channels = data.x_train.shape[1]
+    model = build(plain.model, data.num_classes, num_features=plain.num_features, in_channels=channels)  # fmt: skip
+    names = ("optimizer", "lr", "weight_decay", "steps", "batch_size")
+    told |= {name: getattr(c, name) for name in names} | {"scenario": "scratch"}
+    seen = round(len(data.y_train) * (1 - c.val_fraction))
+    return tstar.recommend(model, data, samples=seen, domain=DOMAINS.get(kind, kind), **told)
+
+
+def predict(data_root: str) -> pd.DataFrame:
+    made = []
+    for condition in drawn():
+        advice = advised(condition.plain, kind_of(condition), data_root)
+        tuned = advised(condition.plain, kind_of(condition), data_root, tuned=True)
+        c, e = condition.plain.config, advice.expectation
+        row = {"condition": condition.index, "family": condition.family, "dataset": condition.plain.dataset, "M": condition.plain.num_features,
+               "samples": advice.facts.samples, "optimizer": c.optimizer, "usual lr": c.lr, "batch": c.batch_size, "steps": c.steps}  # fmt: skip
+        row |= {name: getattr(advice, name) for name in ADVICE}
+        row |= {"measured": advice.measured, "fit chance": advice.facts.fit_chance}
+        row |= {n: None if e is None else getattr(e, n) for n in ("mean", "median", "low", "high")}
+        row["tuned action"] = tuned.action
+        made.append(row)
+    return pd.DataFrame(made)
+
+
+def apply(plain: Spec, row: Any) -> Spec:
+    """The plain run changed as a row of the predictions says."""
+    head = 1.0 if math.isnan(row["head_lr"]) else nice(row["head_lr"] / row["lr"])
+    config = replace(plain.config, lr=row["lr"], weight_decay=row["weight_decay"], head_lr=head)
+    norm = "batch" if row["norm"] == "batch" else "none"
+    return replace(plain, norm=norm, temperature=nice(row["temperature"]), config=config)
+
+
+# -- the runs ----------------------------------------------------------------------------------------
+
+
+def predictions() -> pd.DataFrame:
+    return pd.read_csv(FOLDER / "predictions.csv").set_index("condition")
+
+
+def cheapest() -> list[int]:
+    """The numbers of the conditions that are searched."""
+    cost = {}
+    for c in drawn():
+        s = c.plain
+        each = step_seconds(c.family, kind_of(c), s.num_features or 0, None, s.config.batch_size)
+        cost[c.index] = (s.config.steps or 0) * each
+    return sorted(cost, key=lambda index: cost[index])[:SEARCHED]
+
+
+def runs_of(condition: Condition, which: str, found: Results) -> dict[str, Spec]:
+    """The runs of a pass that can be named with what is known."""
+    row = predictions().loc[condition.index]
+    if which == "advice":
+        both = {"plain": condition.plain, "advice": apply(condition.plain, row)}
+        return {f"{n}, seed {seed}": replace(s, seed=seed) for seed in (0, 1) for n, s in both.items()}  # fmt: skip
+    if which == "search":
+        if condition.index not in cheapest():
+            return {}
+        runs = searched(condition, found)
+        if (best := runs.get(f"TPE, {RUNS} runs")) is not None and row["tuned action"] in ("bn", "bn1"):  # fmt: skip
+            T = predicted(best) if row["tuned action"] == "bn" else 1.0
+            runs["BN, T at the tuned rate and decay"] = replace(best, norm="batch", temperature=T)
+        return runs
+    every = rivals(condition)
+    chosen = {name: every[name] for name in RIVALS} | {"decay × 3": condition.at(weight_decay=3)}
+    return chosen | {n: s for n, s in found_rates(condition, 0, found).items() if "fastai" in n}
+
+
+def run(store_path: Path, data_root: str, part: str) -> None:
+    torch.set_num_threads(1)
+    first, parts = map(int, part.split("/"))
+    with Store(store_path, create=True) as store:
+        for which in ("advice", "search", "rivals"):
+            for condition in drawn()[first - 1 :: parts]:
+                runs = partial(runs_of, condition, which)
+                for line in complete(store, runs, data_root, "unseen"):
+                    print(f"{condition.index}, {which}: {line}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("action", choices=("predict", "run", "page"))
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--data-root")
+    parser.add_argument("--part", default="1/1", help="I/N: every N-th condition, from the I-th.")
+    given = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    if given.action == "predict":
+        predict(given.data_root).to_csv(
+            FOLDER / "predictions.csv", index=False, float_format="%.4g"
+        )
+    elif given.action == "run":
+        run(given.store, given.data_root, given.part)
+
+
+if __name__ == "__main__":
+    main()
