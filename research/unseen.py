@@ -24,11 +24,13 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
 
 import tstar
+from research.clustered import interval
 from research.conditions import (
     DATA,
     FAMILIES,
@@ -40,8 +42,10 @@ from research.conditions import (
     predicted,
     step_seconds,
 )
+from research.markdown import table
 from research.rivals import found_rates, rivals, searched
-from research.running import Results, complete
+from research.running import Results, complete, exported
+from research.second_atlas import accuracy
 from tstar.lab.models import build
 from tstar.lab.sweep.execute import DataKey, load_data
 from tstar.lab.sweep.spec import Spec
@@ -65,6 +69,18 @@ SETS = {
     for kind, sets in DATA.items()
 }  # fmt: skip
 RIVALS = ("rate × 3", "Prodigy", "schedule-free AdamW", "schedule-free SGD", "AlgoPerf's NadamW", "BNNeck, rate × 3", "head × 10")  # fmt: skip
+PASSES = ("advice", "search", "rivals")
+WINNERS, TUNED = ["TPE, 6 runs", f"TPE, {RUNS} runs"], "BN, T at the tuned rate and decay"
+NOISE = 3.0  # points: what a seed alone may make of a difference
+BEGIN = """# Predicted first, then run: trainings of 1,000 to 8,000 steps
+
+The advice for 24 trainings was written down and committed ([predictions.csv](predictions.csv)) before any of them was run.
+Native output layers, usual rates and decays, half with AdamW; the design is in `research/unseen.py`.
+"""
+END = """
+Rebuild: `python -m research.unseen run --store unseen.db --data-root DATA`, `tstar runs export unseen.db
+results/unseen/store.parquet`, `python -m research.unseen page`.
+"""
 ADVICE = ("action", "temperature", "norm", "lr", "weight_decay", "head_lr")
 
 
@@ -193,7 +209,7 @@ def runs_of(condition: Condition, which: str, found: Results) -> dict[str, Spec]
         runs = searched(condition, found)
         if (best := runs.get(f"TPE, {RUNS} runs")) is not None and row["tuned action"] in ("bn", "bn1"):  # fmt: skip
             T = predicted(best) if row["tuned action"] == "bn" else 1.0
-            runs["BN, T at the tuned rate and decay"] = replace(best, norm="batch", temperature=T)
+            runs[TUNED] = replace(best, norm="batch", temperature=T)
         return runs
     every = rivals(condition)
     chosen = {name: every[name] for name in RIVALS} | {"decay × 3": condition.at(weight_decay=3)}
@@ -204,11 +220,116 @@ def run(store_path: Path, data_root: str, part: str) -> None:
     torch.set_num_threads(1)
     first, parts = map(int, part.split("/"))
     with Store(store_path, create=True) as store:
-        for which in ("advice", "search", "rivals"):
+        for which in PASSES:
             for condition in drawn()[first - 1 :: parts]:
                 runs = partial(runs_of, condition, which)
                 for line in complete(store, runs, data_root, "unseen"):
                     print(f"{condition.index}, {which}: {line}", flush=True)
+
+
+# -- the page ----------------------------------------------------------------------------------------
+
+
+def frame(found: Results) -> pd.DataFrame:
+    """One row per finished run: the gain in points over the plain model of the same seed; a search's own runs are left out."""
+    rows = []
+    for condition in drawn():
+        for which in PASSES:
+            for name, spec in runs_of(condition, which, found).items():
+                plain = replace(condition.plain, seed=spec.seed)
+                test, base = accuracy(found, spec), accuracy(found, plain)
+                if test is None or base is None or "TPE, run" in name or "the search" in name:
+                    continue
+                recipe = name.partition(", seed ")[0]
+                rows.append({"condition": condition.index, "family": condition.family, "dataset": spec.dataset, "recipe": recipe,
+                             "seed": spec.seed, "test": 100 * test, "gain": 100 * (test - base)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def told(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per condition: what was predicted, and what the advice gained, the mean of its seeds."""
+    per = runs[runs["recipe"] == "advice"].groupby("condition")["gain"].agg(["mean", "size"])
+    plain = runs[runs["recipe"] == "plain"].groupby("condition")["test"].mean()
+    made = predictions().rename(columns={"mean": "expected"}).join(per.set_axis(["gain", "seeds"], axis=1), how="inner")  # fmt: skip
+    return made.assign(plain=plain)
+
+
+def summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """The advice and each rival, on the first seed of the conditions that have all of them."""
+    first = runs[(runs["seed"] == 0) & ~runs["recipe"].isin(("plain", *WINNERS, TUNED))]
+    wide = first.pivot_table(index="condition", columns="recipe", values="gain").dropna()
+    made = {"n": len(wide), "gain": wide.mean(), "error": wide.std() / math.sqrt(max(1, len(wide))),
+            "median": wide.median(), "worst": wide.min(), "harmed": (wide < -NOISE).mean()}  # fmt: skip
+    return pd.DataFrame(made).sort_values("gain", ascending=False)
+
+
+def against_search(runs: pd.DataFrame) -> pd.DataFrame:
+    """Where plain was searched: the advice, the winners and BN with T at the winner's rate and decay, on the fresh seed."""
+    wide = runs[runs["seed"] == 1].pivot_table(index="condition", columns="recipe", values="gain")
+    if not {*WINNERS} <= {*wide.columns}:
+        return pd.DataFrame()
+    return wide[[c for c in ("advice", *WINNERS, TUNED) if c in wide]].dropna(subset=WINNERS)
+
+
+def figure(rows: pd.DataFrame) -> None:
+    order = rows.sort_values("gain")
+    fig, axis = plt.subplots(figsize=(8, 0.24 * len(order) + 1))
+    names = [f"{r['family']}, {r['dataset']}, {r['optimizer']}" for _, r in order.iterrows()]
+    y = np.arange(len(order))
+    axis.hlines(
+        y, order["low"], order["high"], color="#8da0b8", lw=4, label="80 % range, predicted"
+    )
+    axis.plot(order["expected"], y, "|", color="black", ms=9, label="predicted mean")
+    axis.plot(order["gain"], y, "o", color="#c44e52", label="came")
+    axis.axvline(0, color="gray", lw=0.8)
+    axis.set_yticks(y, names, fontsize=7)
+    axis.set_xlim(-8, 14)
+    axis.set_xlabel("points of test accuracy over the plain model")
+    axis.legend(fontsize=8)
+    fig.tight_layout()
+    fig.savefig(FOLDER / "gains.png", dpi=130, metadata={"Software": None})
+    plt.close(fig)
+
+
+def sentences(rows: pd.DataFrame) -> str:
+    mean, low, high = interval(rows["gain"], rows["dataset"], rows["family"])
+    acted = rows[rows["action"] != "leave"]
+    inside = acted["gain"].between(acted["low"], acted["high"]).mean()
+    lost = rows[rows["gain"] < -1 - NOISE / math.sqrt(2)]
+    by = rows.groupby("optimizer")["gain"].agg(["mean", "median", "size"])
+    parts = [f"{name} {r['mean']:+.1f} (median {r['median']:+.1f}, n = {r['size']:.0f})" for name, r in by.iterrows()]  # fmt: skip
+    return (
+        f"In {len(rows)} trainings that no fit had seen the advice gained **{mean:+.1f} points** over the plain model at its usual recipe "
+        f"(95 % interval {low:+.1f} to {high:+.1f}, median {rows['gain'].median():+.1f}; worst {rows['gain'].min():+.1f}, best "
+        f"{rows['gain'].max():+.1f}): {', '.join(parts)}. It was to change {len(acted)} of them, and the 80 % ranges held {inside:.0%} of what "
+        f"came. {len(lost)} lost more than a point beyond noise ({NOISE:g} points for one seed)."
+    )
+
+
+def page() -> None:
+    runs = frame(exported(FOLDER / "store.parquet"))
+    runs.to_csv(FOLDER / "runs.csv", index=False, float_format="%.5g")
+    rows = told(runs)
+    figure(rows)
+    lines = [
+        [f"{r['family']} M={r['M']}, {r['dataset']}, {r['optimizer']}", f"{r['samples']:,}", f"{r['steps']:,}", f"{r['plain']:.1f}", r["action"],
+         "–" if r["action"] == "leave" else f"{r['expected']:+.1f} ({r['low']:+.1f} to {r['high']:+.1f})", f"{r['gain']:+.1f} ({r['seeds']:.0f})"]
+        for _, r in rows.iterrows()
+    ]  # fmt: skip
+    same = summary(runs)
+    beside = [[str(name), *(f"{r[c]:+.1f}" for c in ("gain", "error", "median", "worst")), f"{100 * r['harmed']:.0f}"] for name, r in same.iterrows()]  # fmt: skip
+    search = against_search(runs)
+    parts = [
+        BEGIN, "![Predicted range and what came](gains.png)\n", sentences(rows) + "\n",
+        "## Every training\n", table(["training", "samples", "steps", "plain %", "advice", "predicted", "came (seeds)"], lines),
+        f"\n## What a user would pick instead\n\nFirst seed, the {int(same['n'].max()) if len(same) else 0} trainings that have all of them; harmed: by more than {NOISE:g} points.\n",
+        table(["recipe", "gain", "±", "median", "worst", "harmed %"], beside),
+    ]  # fmt: skip
+    if len(search):
+        cells = [[str(name), f"{c.dropna().mean():+.1f}", f"{c.dropna().median():+.1f}", str(c.notna().sum())] for name, c in search.items()]  # fmt: skip
+        parts += [f"\n## Beside a search\n\nOptuna's TPE over plain's rate and decay in {len(search)} trainings; the winner by validation, and the advice, on a fresh seed.\n",
+                  table(["recipe", "gain", "median", "n"], cells)]  # fmt: skip
+    (FOLDER / "README.md").write_text("\n".join(parts) + "\n" + END, encoding="utf-8")
 
 
 def main() -> None:
@@ -225,6 +346,8 @@ def main() -> None:
         )
     elif given.action == "run":
         run(given.store, given.data_root, given.part)
+    else:
+        page()
 
 
 if __name__ == "__main__":
