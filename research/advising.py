@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from research import clustered, long_runs, standard, standard_pages
-from research.conditions import nice
+from research import clustered, long_runs, standard, standard_pages, unseen
+from research.conditions import KIND_OF, classes_of, nice
 from research.rules_for_t import laws
 from research.running import exported, identity
 from research.user_gains import FOLDER, MOST, STORE, groups, noise, paired, table
@@ -379,6 +379,32 @@ def standards() -> Iterator[dict[str, Any]]:
         yield from at_other_rates(known, mine[mine["seed"] == 0].set_index("recipe"))
 
 
+def unseen_trainings() -> Iterator[dict[str, Any]]:
+    """The trainings of research.unseen, once their advice has been scored."""
+    found = exported(unseen.FOLDER / "store.parquet")
+    runs, advice = unseen.frame(found), unseen.predictions()
+    for condition in unseen.drawn():
+        mine = runs[runs["condition"] == condition.index]
+        named = {"rate × 3": "rate", "decay × 3": "decay", "head × 10": "head_lr", "advice": advice["action"][condition.index]}  # fmt: skip
+        gains = mine.groupby(mine["recipe"].map(named))["gain"].mean().drop("leave", errors="ignore")  # fmt: skip
+        plain = mine[mine["recipe"] == "plain"]
+        if gains.empty or plain.empty:
+            continue
+        spec, c, family = condition.plain, condition.plain.config, condition.family
+        domain = unseen.kind_of(condition)
+        channels = {"text": DIMENSIONS, "signal": 9, "vector": 18}.get(domain, 3)
+        made = build(spec.model, classes_of(spec), num_features=spec.num_features, in_channels=channels)  # fmt: skip
+        yield {
+            "source": "unseen", "network": family, "dataset": spec.dataset, "domain": DOMAINS.get(domain, domain),
+            "kind": KINDS.get(family, "convnet"), "norms": KIND_OF.get(family, "batch-norms"), "pretrained": False, "widened": False,
+            "tuned": False, "optimizer": c.optimizer, "lr": c.lr, **({"momentum": c.momentum} if c.optimizer == "sgd" else {}),
+            "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size, "samples": int(advice["samples"][condition.index]),
+            "features": spec.num_features, "classes": classes_of(spec), "parameters": sum(p.numel() for p in made.parameters()),
+            "fits": bool(found[identity(spec)]["train_accuracy"] >= 0.99), "plain": round(plain["test"].mean(), 2),
+            "gains": {name: round(gain, 2) for name, gain in gains.items()}, "seeds": len(plain),
+        }  # fmt: skip
+
+
 def at_other_rates(known: dict[str, Any], runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """The same training for users at a third of its rate, and at three times it: first seed."""
     accuracy = runs["test_accuracy"]
@@ -412,7 +438,10 @@ def shipped(every: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
     for row, made in zip(every["condition"], ours, strict=False):
         if row in heads:
             made["gains"]["head_lr"] = round(float(heads[row]), 2)
-    return {"format": 1, "rows": [*ours, *standards(), *independent(), *papers()]}
+    return {
+        "format": 1,
+        "rows": [*ours, *standards(), *unseen_trainings(), *independent(), *papers()],
+    }
 
 
 def coverage(known: Sequence[Measured], by: str) -> pd.DataFrame:

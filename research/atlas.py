@@ -2,7 +2,7 @@
 
     tstar sweep studies/atlas.toml --store atlas.db --workers 2 --data-root FOLDER
     python -m research.atlas export atlas.db      # → src/tstar/lab/evidence/atlas.parquet
-    python -m research.atlas second               # results/atlas2/store.parquet → src/tstar/lab/evidence/atlas2.parquet
+    python -m research.atlas others               # results/*/store.parquet of the other sources → src/tstar/lab/evidence
     python -m research.atlas tables               # → results/atlas/*.csv and figures
     python -m research.pages                      # the tables of the written results
 
@@ -49,9 +49,11 @@ def export(stores: list[Path], packaged: Path = PACKAGED) -> None:
     frame = pd.concat([load_runs(store) for store in stores], ignore_index=True)
     frame = frame[frame["status"].isin(("done", "diverged"))].drop_duplicates("key")
     order = ["scenario", "dataset", "model", "num_features", "norm", "method", "optimizer", "lr"]
-    frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"]).reindex(
-        columns=atlas().columns.drop("atlas")
-    )
+    columns = [
+        *pd.read_parquet(PACKAGED.with_name(FILES[2])).columns.drop("head_lr", errors="ignore"),
+        "head_lr",
+    ]
+    frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"]).reindex(columns=columns)  # fmt: skip
     frame.to_parquet(packaged, index=False, compression="zstd")
     print(f"{len(frame)} runs → {packaged.name}, {packaged.stat().st_size / 1e6:.2f} MB")
 
@@ -292,13 +294,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("export").add_argument("stores", nargs="+", type=Path)
-    commands.add_parser("second")
+    commands.add_parser("others")
     commands.add_parser("tables")
     args = parser.parse_args()
     if args.command == "export":
         export(args.stores)
-    elif args.command == "second":
-        export([ROOT / "results" / "atlas2" / "store.parquet"], PACKAGED.with_name(FILES[2]))
+    elif args.command == "others":
+        for name in (FILES[number] for number in FILES if number > 1):
+            export([ROOT / "results" / Path(name).stem / "store.parquet"], PACKAGED.with_name(name))
     else:
         tables()
 

@@ -10,7 +10,13 @@ from tstar.errors import require
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = {1: "atlas.parquet", 2: "atlas2.parquet"}
+FILES = {
+    1: "atlas.parquet",
+    2: "atlas2.parquet",
+    3: "standard.parquet",
+    4: "rivals.parquet",
+    5: "unseen.parquet",
+}
 
 
 def atlas() -> pd.DataFrame:
@@ -18,7 +24,9 @@ def atlas() -> pd.DataFrame:
 
     The column ``atlas`` tells its sources apart: 1 is a grid over temperatures
     (``studies/atlas*.toml``), 2 a random design that starts from the user's own model
-    (``results/atlas2``). Accuracies are fractions of the last epoch. ``csg`` is of the training
+    (``results/atlas2``), 3 trainings as people run them (``results/standard``), 4 what a user would
+    pick instead (``results/rivals``), 5 trainings whose advice was written down first
+    (``results/unseen``). Accuracies are fractions of the last epoch. ``csg`` is of the training
     data, if it was measured; ``temperature`` is missing for methods that learn or schedule theirs.
 
     Returns:
