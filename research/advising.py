@@ -35,12 +35,8 @@ LEAVE = "leave"
 TOLD = "tuned, told"  # over a tuned model whose user says so: the advice keeps its rate and decay
 COLUMNS = {"rate": "plain_faster", "bn": "bn", "bn1": "bn1", "faster": "faster_bn", "fastest": "fastest_bn"}  # fmt: skip
 SHIPPED = Path(__file__).resolve().parents[1] / "src" / "tstar" / "evidence.json"
-ACTIONS = {
-    "rate": "rate",
-    "bn": "bn",
-    "faster": "bn_rate",
-    "bn1": "bn1",
-}  # recipe here → action there
+# Recipe here → action there.
+ACTIONS = {"rate": "rate", "bn": "bn", "faster": "bn_rate", "bn1": "bn1"}
 # How a pretrained network normalizes.
 INSIDE = {"mobilenet": "batch-norms", "minilm": "layer-norms", "minilm_lora": "layer-norms"}
 FEWEST = 6  # conditions of a group, below which nothing is advised
@@ -55,11 +51,7 @@ def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
         rows[f"first_{recipe}"] = rows[column].astype(float) - rows["plain"]  # the first seed alone
     rows["gain_tuned"] = paired(rows, "tuned", "plain")[0]
     rows["gain_searched"] = rows["searched"] - rows["plain"]
-    rows["gain_leave"], rows["over_tuned_leave"], rows["first_leave"] = (
-        0.0,
-        -rows["gain_tuned"],
-        0.0,
-    )
+    rows = rows.assign(gain_leave=0.0, over_tuned_leave=-rows["gain_tuned"], first_leave=0.0)
     low, high = rows["batch"].quantile([1 / 3, 2 / 3])
     rows["batches"] = np.select([rows["batch"] <= low, rows["batch"] <= high], ["low", "middle"], "high")  # fmt: skip
     return rows

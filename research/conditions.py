@@ -110,18 +110,16 @@ USUAL = {  # learning rate and weight decay that people take without thinking
 }
 # Large batches are drawn less often: a step of them costs as much as a whole run of small ones.
 BATCHES = {8: 0.1, 16: 0.18, 32: 0.2, 64: 0.2, 128: 0.14, 256: 0.09, 512: 0.09}
-SECONDS = (
-    3.5  # the most that a run may take by the estimate below, and a quarter more for the shortest
-)
+# The most that a run may take by the estimate below, and a quarter more for the shortest.
+SECONDS = 3.5
 LONG_SECONDS = 16.0  # the same of a long run; at least 10,000 steps whatever they take
 DEEP_SECONDS = 40.0  # the same of a long run of DEEP_FAMILIES; at least 5,000 steps
 QUICK = 1.4  # the same from condition FIRST on, where the run is not meant to fit its training set
 FIRST = 40
 TESTED = 300  # test samples at the least (or all there are): fewer would drown everything in noise
 FEWEST = 400  # training samples at the least, for the same reason: a fifth of them choose
-PER_CLASS = (
-    10  # training samples of a class at the least, on average: with fewer every recipe is at chance
-)
+# Training samples of a class at the least, on average: with fewer every recipe is at chance.
+PER_CLASS = 10
 EPOCHS_TO_FIT = 40  # passes after which a plain model has mostly learned its training set by heart
 
 

@@ -33,11 +33,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "results" / "pilots"
 SHARES, SEEDS, LEAST = (0.05, 0.1, 0.03), (0, 1), 1000
 CLEAR = 2.0  # points at full length, beyond which a difference is clear
 WAYS = {"rate": "rate × 3", "decay": "decay × 3", "bn": "BN, T", "bn_rate": "BN, T, rate × 3"}
-COLUMNS = {
-    "rate": "plain_faster",
-    "bn": "bn",
-    "bn_rate": "faster_bn",
-}  # in the table of the second atlas
+# In the table of the second atlas.
+COLUMNS = {"rate": "plain_faster", "bn": "bn", "bn_rate": "faster_bn"}
 
 
 def shorter(plain: Spec, share: float) -> Spec:

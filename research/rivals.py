@@ -35,6 +35,11 @@ STUDY = "rivals"
 SEED, COUNT = 29, 62
 PARTS = "research.rival_parts"
 ATLAS = Path(__file__).resolve().parents[1] / "results" / "atlas2"
+FINDERS = {  # the rates' schedule, and the method that chooses one
+    "Lightning's finder": ("lightning", "lightning_finder"),
+    "fastai's valley": ("fastai", "fastai_finder"),
+    "Lightning's older finder": ("lightning", "research.rival_finders:by_step_finder"),
+}
 PASSES = ("seed 0", "search", "seed 1")
 SEARCH = (6, 15)
 
@@ -51,7 +56,7 @@ def changed(spec: Spec, **config: Any) -> Spec:
 
 
 def by_method(spec: Spec, name: str) -> Spec:
-    return replace(spec, method=f"{PARTS}:{name}", temperature=None, norm=None)
+    return replace(spec, method=name if ":" in name else f"{PARTS}:{name}", temperature=None, norm=None)  # fmt: skip
 
 
 def blocks(condition: Condition) -> dict[str, Spec]:
@@ -103,9 +108,9 @@ def rivals(condition: Condition) -> dict[str, Spec]:
 def found_rates(condition: Condition, seed: int, found: Results) -> dict[str, Spec]:
     """Each finder's run, and plain at the rate that it found once that is known."""
     specs = {}
-    for name, part in (("Lightning's finder", "lightning"), ("fastai's valley", "fastai")):
+    for name, (part, method) in FINDERS.items():
         ramp = {"lr": 1.0, "steps": 100, "schedule": f"{PARTS}:{part}_rates", "warmup": 0.0}
-        finder = replace(by_method(changed(condition.plain, **ramp), f"{part}_finder"), seed=seed)
+        finder = replace(by_method(changed(condition.plain, **ramp), method), seed=seed)
         specs[f"{name}: the search"] = finder
         row = found.get(identity(finder))
         if row is not None:

@@ -31,7 +31,7 @@ import torch
 
 import tstar
 from research.clustered import interval
-from research.conditions import (
+from research.conditions import (  # fmt: skip
     DATA,
     FAMILIES,
     KIND_OF,
@@ -116,24 +116,12 @@ def _condition(
     longest = SECONDS / step_seconds(family, kind, width, None, batch)
     steps = round(math.exp(random.uniform(*np.log(STEPS))))
     lr, decay = USUAL[optimizer, KIND_OF.get(family, "batch-norms")]
-    config = Config(
-        steps=min(steps, max(STEPS[0], round(longest))),
-        batch_size=batch,
-        optimizer=optimizer,
-        lr=lr,
-        weight_decay=decay,
-        val_fraction=0.2,
-    )
+    how = {"steps": min(steps, max(STEPS[0], round(longest))), "batch_size": batch}
+    config = Config(**how, optimizer=optimizer, lr=lr, weight_decay=decay, val_fraction=0.2)  # type: ignore[arg-type]
     plain = Spec(
-        dataset,
-        FAMILIES[family][kind],
-        size=16 if kind == "image" else None,
-        num_features=width,
-        train_samples=None if samples == rows else samples,
-        temperature=1.0,
-        norm="none",
-        config=config,
-    )
+        dataset, FAMILIES[family][kind], size=16 if kind == "image" else None, num_features=width,
+        train_samples=None if samples == rows else samples, temperature=1.0, norm="none", config=config,
+    )  # fmt: skip
     return Condition(index, family, plain)
 
 
