@@ -12,3 +12,8 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rule = "|".join(["---", *["--:"] * (len(head) - 1)])
     rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
     return "\n".join([rows[0], f"|{rule}|", *rows[1:]])
+
+
+def folded(title: str, text: str) -> str:
+    """A part that a reader opens."""
+    return f'<details markdown="1">\n<summary>{title}</summary>\n\n{text}\n\n</details>\n'

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 
 import pandas as pd
 
-from research import long_runs, pages_atlas2, pilots
+from research import long_runs, pages_atlas2, pilots, unseen
 from research.markdown import OPTIMIZERS
 from research.markdown import table as table_of
 from research.paper import trained
@@ -21,7 +22,7 @@ from research.paper import trained
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     *("README.md", "results/README.md", "docs/training.md", "docs/practitioners.md"),
-    *("results/fit/coverage.md", "results/atlas2/README.md", "results/fresh/README.md"),
+    *("results/fit/coverage.md", "results/atlas2/README.md"),
     *("results/long/README.md", "results/pilots/README.md"),
     *("results/paper/head-init.md", "results/paper/row.md"),
 )
@@ -125,6 +126,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "pilots": pilots.called,
     "head-init": trained.head_init,
     "row": trained.row,
+    "unseen": lambda: fill(
+        unseen.sentences(unseen.told(pd.read_csv(unseen.FOLDER / "runs.csv"))), 110
+    ),
     "long": long_runs.long_table,
     "finetuned": long_runs.finetuned_table,
 }

@@ -1,4 +1,4 @@
-"""The tables of the second atlas and of the fresh conditions, for :mod:`research.pages`."""
+"""The tables of the second atlas, for :mod:`research.pages`."""
 
 from __future__ import annotations
 
@@ -268,26 +268,6 @@ def terms() -> str:
     return table(head, lines)
 
 
-def fresh() -> str:
-    made = pd.read_csv(RESULTS / "fresh/summary.csv")
-    lines = [
-        [row["part"], f"{row['conditions']}", f"{row['changed']}", _gain(row), f"{row['median']:+.1f}", f"{row['over_tuned']:+.1f}",
-         f"{row['worst']:+.1f}", f"{row['best']:+.1f}", "–" if pd.isna(row["inside"]) else f"{100 * row['inside']:.0f} %"]
-        for _, row in made.iterrows()
-    ]  # fmt: skip
-    return table(["", "conditions", "changed", "points over plain (95 %)", "median", "over plain at the best of three rates", "worst",
-                  "best", "inside the 80 % interval"], lines)  # fmt: skip
-
-
-def fresh_sentence() -> str:
-    row = pd.read_csv(RESULTS / "fresh/summary.csv").set_index("part").loc["all"]
-    return (
-        f"**Predicted first, then run**: in {row['conditions']:.0f} fresh trainings, half of them with networks or data that no fit had seen,\n"
-        f"the advice of that day gained {row['gain']:.1f} points ({row['low']:.1f} to {row['high']:.1f}; median {row['median']:.1f}) over the plain model, and {row['over_tuned']:.1f} over\n"
-        "plain at the best of three rates ([what came](../results/fresh/README.md))."
-    )
-
-
 TABLES = {
     "headline": headline,
     "meaning": meaning,
@@ -305,6 +285,4 @@ TABLES = {
     "t-rules": rules,
     "terms": terms,
     "second-rivals": rivals,
-    "fresh": fresh,
-    "fresh-sentence": fresh_sentence,
 }

@@ -1,6 +1,6 @@
 """What a user would pick instead of T, on conditions of the second atlas: same steps, seeds and data, no run of search.
 
-    pip install prodigyopt schedulefree dog-optimizer optuna
+    pip install prodigyopt schedulefree dog-optimizer optuna  # rival_parts has DoG too, which is not in the table
     python -m research.rivals --store rivals.db --data-root DATA
     tstar runs export rivals.db results/rivals/store.parquet
 
@@ -8,8 +8,7 @@ The conditions are drawn with a seed from the second atlas's trainings from scra
 done in that order, so that whatever is finished is a sample. Plain and the blocks of the advice are the second atlas's own runs, which
 this code repeats to a printed digit or nearly so. First each rival on seed 0, in all conditions; then the searches; then the rivals on seed 1. A
 finder's 100 steps are a run of their own, beside the training's. Optuna's TPE searches plain's rate and decay, beginning with the usual ones; the best of its first 6 and of all 15 runs, by
-validation, is scored on the fresh seed. Adam-like rivals take AdamW's usual decay, 0.01, and DoG SGD's, 5e-4, where the condition's
-optimizer is of the other kind; AlgoPerf's point brings its own.
+validation, is scored on the fresh seed. Adam-like rivals take AdamW's usual decay, 0.01, where the condition's optimizer is SGD; AlgoPerf's point brings its own.
 """
 
 from __future__ import annotations
@@ -76,8 +75,6 @@ def rivals(condition: Condition) -> dict[str, Spec]:
     sgd, sgd_decay = USUAL["sgd", norms]
     sgd_decay = own.weight_decay if own.optimizer == "sgd" else sgd_decay
     free = {"schedule": "constant", "warmup": 0.05}
-    fixed = {"schedule": "constant", "warmup": 0.0, "lr": 1.0, "weight_decay": sgd_decay}
-    ending = "_norms" if norms == "batch-norms" else ""
 
     def optimizer(name: str, **config: Any) -> Spec:
         return changed(plain, optimizer=f"{PARTS}:{name}", **config)
@@ -88,8 +85,6 @@ def rivals(condition: Condition) -> dict[str, Spec]:
         "Prodigy, d0 = 1e-4": optimizer("prodigy_4", **once),
         "schedule-free AdamW": by_method(optimizer("free_adamw", lr=0.0025, weight_decay=adam, **free), "schedule_free"),
         "schedule-free SGD": by_method(optimizer("free_sgd", lr=nice(10 * sgd), weight_decay=sgd_decay, **free), "schedule_free"),
-        "DoG": by_method(optimizer(f"dog{ending}", **fixed), "averaged"),
-        "L-DoG": by_method(optimizer(f"ldog{ending}", **fixed), "averaged"),
         "AlgoPerf's NadamW": optimizer("nadamw", lr=0.0017486, weight_decay=0.08122, schedule="cosine", warmup=0.02),
         "rate × 3": condition.at(lr=3),
         "rate × 10": condition.at(lr=10),

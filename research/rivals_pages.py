@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from research.conditions import draw
-from research.markdown import table
+from research.markdown import folded, table
 from research.rivals import ATLAS, PASSES, SEARCH, drawn, runs_of
 from research.running import Results, exported
 from research.second_atlas import accuracy
@@ -126,10 +126,8 @@ def main() -> None:
         BEGIN,
         "![gains](gains.png)\n",
         text + "\n",
-        f"## Matched conditions, first seed\n\nHelped and harmed: by more than {HARM:g} points. A search is scored on a fresh seed.\n",
-        rows_of(same) + "\n",
-        "## Every condition and seed that there is\n\nRows average different conditions: compare within the table above.\n",
-        rows_of(summary(runs)),
+        folded(f"Matched conditions, first seed; helped and harmed by more than {HARM:g} points; a search is scored on a fresh seed", rows_of(same)),
+        folded("Every condition and seed that there is: rows average different conditions", rows_of(summary(runs))),
     ]  # fmt: skip
     (FOLDER / "README.md").write_text("\n".join(parts) + "\n" + END, encoding="utf-8")
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from research.markdown import table
+from research.markdown import folded, table
 from research.running import Results, exported, identity
 from research.standard import CONDITIONS, LEADERS, Condition, rates, roads, runs_of
 
@@ -39,7 +39,7 @@ was expected is in [expectations.md](expectations.md), written before the runs; 
 """
 END = """
 Rebuild: `python -m research.standard --store standard.db --data-root DATA --part 1/2` (and 2/2), `tstar runs export standard.db
-results/standard/store.parquet`, `python -m research.standard_pages`. float32 on one thread of an AVX2 processor.
+results/standard/store.parquet`, `python -m research.standard_pages`. One thread of a CPU.
 """
 
 
@@ -139,22 +139,26 @@ def figure(runs: pd.DataFrame) -> None:
 
 
 def sentences(runs: pd.DataFrame, found: Results) -> str:
-    """How much there is, what each recipe gave, and what validation led to."""
+    """How much there is, what each recipe gave from scratch and in fine-tuning, and what validation led to."""
     done = [c for c in CONDITIONS if complete(c, found)]
-    begun = runs["condition"].nunique() - len(done)
-    first = runs[(runs["seed"] == 0) & (runs["kind"] == "full") & runs["recipe"].isin(FIXED)]
-    # Matched: of conditions that have every one of these recipes.
-    per = first.pivot_table(index="condition", columns="recipe", values="gain").reindex(columns=list(FIXED)).dropna()  # fmt: skip
-    parts = [f"{FIXED[n]} {per[n].mean():+.1f} ({per[n].median():+.1f})" for n in FIXED if len(per)]
-    led = runs[(runs["seed"] > 0) & (runs["kind"] == "full") & (runs["recipe"] != "plain")]
-    plain_like = led["recipe"].str.startswith("plain")
-    ahead = [f"{kind} {part['gain'].mean():+.1f} (n = {part['condition'].nunique()})" for kind, part in (("plain's own knobs", led[plain_like]), ("BN with some T", led[~plain_like])) if len(part)]  # fmt: skip
-    return (
-        f"{len(done)} of {len(CONDITIONS)} conditions are complete and {begun} more begun, {len(found)} runs, "
-        f"{runs['seconds'].sum() / 3600:.1f} hours. Over plain at its usual recipe, mean (median) of the {len(per)} conditions that have "
-        f"every recipe, first seed: {', '.join(parts) or 'none yet'}. What validation chose on the first seed gained on fresh ones: "
-        f"{', '.join(ahead) or 'nothing is complete yet'}."
-    )
+    tuned = sum(c.plain.scenario == "finetune" for c in done)
+    full = runs[runs["kind"] == "full"]
+    first = full[(full["seed"] == 0) & full["recipe"].isin(FIXED)]
+    said = [f"{len(done)} of {len(CONDITIONS)} conditions are complete, {tuned} of them fine-tunings with three seeds; {len(found):,} runs."]  # fmt: skip
+    for scenario, words in {"scratch": "From scratch", "finetune": "In fine-tuning"}.items():
+        # Matched: of conditions that have every one of these recipes.
+        per = first[first["scenario"] == scenario].pivot_table(index="condition", columns="recipe", values="gain")  # fmt: skip
+        per = per.reindex(columns=list(FIXED)).dropna()
+        parts = [f"{FIXED[n]} {per[n].median():+.1f} ({per[n].mean():+.1f})" for n in FIXED]
+        if len(per):
+            said.append(f"**{words}** ({len(per)} conditions, first seed; median and mean over plain at its usual recipe): {', '.join(parts)}.")  # fmt: skip
+    led = full[(full["seed"] > 0) & (full["recipe"] != "plain")]
+    kind = np.where(led["recipe"].str.startswith("plain"), "plain's own knobs", "BN with some T")
+    best = led.groupby([led["scenario"], led["condition"], kind])["gain"].mean().unstack().dropna()
+    for scenario, part in best.groupby("scenario"):
+        ahead = [f"{name} {part[name].median():+.1f} ({part[name].mean():+.1f})" for name in part]
+        said.append(f"What validation chose gained on fresh seeds, {scenario}, {len(part)} conditions that have both: {', '.join(ahead)}.")  # fmt: skip
+    return "\n\n".join(said)
 
 
 def main() -> None:
@@ -166,14 +170,11 @@ def main() -> None:
         BEGIN,
         "![gains](gains.png)\n",
         sentences(runs, found) + "\n",
-        "## Every recipe, first seed\n\nPoints of test accuracy over plain at its usual recipe; a seed moves a small set's number by 1 to 3.\n",
-        fixed_table(runs) + "\n",
-        f"## What validation chose, on fresh seeds\n\nPlain at its best rate, and the best recipe of the {LEADERS} leading roads; complete conditions only.\n",
-        chosen_table(runs, found) + "\n",
-        "## Native or widened\n\nMeans over the seeds in brackets; \"on 64\": a wide layer on a trunk of 64.\n",
-        short_table(runs) + "\n",
-        "## The paper's protocol\n",
-        paper_table(runs),
+        "Points of test accuracy; a seed moves a small set's number by 1 to 3. Only complete conditions are among the chosen ones.\n",
+        folded("Every recipe, first seed", fixed_table(runs)),
+        folded(f"What validation chose, on fresh seeds: plain's best rate, and the best recipe of the {LEADERS} leading roads", chosen_table(runs, found)),
+        folded("Native or widened (\"on 64\": a wide layer on a trunk of 64); seeds in brackets", short_table(runs)),
+        folded("The paper's protocol", paper_table(runs)),
     ]  # fmt: skip
     (FOLDER / "README.md").write_text("\n".join(parts) + "\n" + END, encoding="utf-8")
 
