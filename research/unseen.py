@@ -235,6 +235,10 @@ def frame(found: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def csv() -> pd.DataFrame:
+    return pd.read_csv(FOLDER / "runs.csv")
+
+
 def told(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per condition: what was predicted, and what the advice gained, the mean of its seeds."""
     per = runs[runs["recipe"] == "advice"].groupby("condition")["gain"].agg(["mean", "size"])
@@ -274,9 +278,9 @@ def figure(rows: pd.DataFrame) -> None:
     axis.plot(order["gain"], y, "o", color="#c44e52", label="came")
     axis.axvline(0, color="gray", lw=0.8)
     axis.set_yticks(y, names, fontsize=7)
-    axis.set_xlim(-8, 14)
+    axis.set_xlim(-6, max(14, 1.08 * order["gain"].max()))
     axis.set_xlabel("points of test accuracy over the plain model")
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="lower right")
     fig.tight_layout()
     fig.savefig(FOLDER / "gains.png", dpi=130, metadata={"Software": None})
     plt.close(fig)
