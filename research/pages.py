@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import fill
 
 import pandas as pd
 
@@ -126,9 +125,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pilots": pilots.called,
     "head-init": trained.head_init,
     "row": trained.row,
-    "unseen": lambda: fill(
-        unseen.sentences(unseen.told(pd.read_csv(unseen.FOLDER / "runs.csv"))), 110
-    ),
+    "unseen": unseen.headline,
     "long": long_runs.long_table,
     "finetuned": long_runs.finetuned_table,
 }

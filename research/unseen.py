@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -235,10 +236,6 @@ def frame(found: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def csv() -> pd.DataFrame:
-    return pd.read_csv(FOLDER / "runs.csv")
-
-
 def told(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per condition: what was predicted, and what the advice gained, the mean of its seeds."""
     per = runs[runs["recipe"] == "advice"].groupby("condition")["gain"].agg(["mean", "size"])
@@ -301,6 +298,11 @@ def sentences(rows: pd.DataFrame) -> str:
         f"{rows['gain'].max():+.1f}): {', '.join(parts)}. It was to change {len(acted)} of them; {lost or 'none'} lost more than a point beyond "
         f"noise, and the 80 % ranges held {100 * inside:.0f} % of what came."
     )
+
+
+def headline() -> str:
+    """The first sentence, for other pages."""
+    return fill(sentences(told(pd.read_csv(FOLDER / "runs.csv"))).partition(" It was")[0], 110)
 
 
 def page() -> None:
