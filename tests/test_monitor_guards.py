@@ -111,6 +111,14 @@ def test_padding_in_token_classification_is_reported_unless_it_is_masked():
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize("shape", [(8, 6), (8, 5, 6)])  # of features, also one for each token
+def test_a_training_step_without_numbers_is_left_alone(shape):
+    model = tstar.temper(net().to("meta"), 2.0).train()
+    for _ in range(30):  # more than are looked at before the batches are compared
+        model(torch.empty(shape, device="meta")).sum().backward()
+    assert model.eval()[2].guard.calls == 30
+
+
 class Sideways(nn.Module):
     """Uses the layer's weight and never calls the layer, except on request."""
 
