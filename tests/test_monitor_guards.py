@@ -74,6 +74,9 @@ def test_statistics_far_from_the_last_batch_are_reported_at_eval_and_at_fold():
     model(x)
     model[2].guard.calls = 63  # so that the next batch is looked at
     model(x)
+    seen = model[2].norm.num_batches_tracked.fill_(49)  # the initial statistics still count
+    model.eval().train()
+    seen.fill_(50)
     with pytest.warns(TstarWarning, match=r"far from those of the last batch.*recalibrate"):
         model.eval()
     again = copy.deepcopy(model)
