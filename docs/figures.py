@@ -120,9 +120,10 @@ def sweep() -> None:
 
 def quality() -> None:
     found = []
-    for file, draw in (("mutants.csv", "seed 0"), ("mutants_seed_1.csv", "seed 1, fresh")):
-        table = pd.read_csv(RESULTS / "quality" / file)
-        share = 100 * (table["outcome"] == "killed").groupby(table["area"]).mean()
+    draws = {"": "seed 0", "_seed_1": "seed 1, fresh", "_core": "seed 5"}
+    for file, draw in draws.items():
+        table = pd.read_csv(RESULTS / "quality" / f"mutants{file}.csv")
+        share = 100 * table["outcome"].str.startswith("killed").groupby(table["area"]).mean()
         names = pd.Series(share.index, index=share.index) + f" ({draw})"
         found.append(named(names, share, share * 0, share))
     dots("quality", pd.concat(found), "planted faults that the tests notice [%]")

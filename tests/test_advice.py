@@ -196,6 +196,8 @@ def test_each_action_has_its_numbers():
         assert found(action, tuned=True).action == "leave"
     for kind, action in (("transformer", "leave"), ("convnet", "rate")):
         assert found("rate", kind=kind, lr=0.03).action == action
+    for lr, action in ((0.2, "paper_cn"), (0.25, "leave")):  # four times the paper's, per sample
+        assert found("paper_cn", lr=lr).action == action
 
 
 def test_a_few_scattered_rows_are_not_enough():
@@ -391,6 +393,7 @@ def test_what_was_not_measured_is_cautioned():
         (replace(short(), training=replace(short().training, batch_size=4)), "batches of 4"),
         (short(steps=60, samples=1_000), "60 steps are few"),
         (SITUATIONS["ViT, SGD 0.1"][0], "fell to 5 %"),
+        (short(lr=0.03, **VIT), "does not fit its training set ("),  # a rate that is known to do
         (short(label_smoothing=0.1), "label smoothing"),
         (replace(short(), assumed=("lr=0.1",)), "assumes lr=0.1"),
         (short(), "does not fit its training set (8"),

@@ -250,6 +250,8 @@ def test_the_record_prints_converts_and_compares():
     assert {"a\\x1b[31m", "b\\udcff"} & set(str(names).split())  # nothing a terminal obeys
     assert "\x1b" not in str(names)
     tstar.temperature(64, 3, result if result.value > 0 else 1.0)
+    four = csg(*blobs(40, 4, 2, 1.0))  # six pairs
+    assert str(four).partition("most alike:\n")[2].count("\n") == 4
 
 
 def test_wild_volumes_are_called_of_little_use():

@@ -24,6 +24,7 @@ def test_of_many_names_the_closest_are_shown():
     assert said.endswith(" … and 1,229 more (zoo.names() lists them).")
     assert len(said) < 150
     assert str(unknown("network", 3, names)).endswith(" … and 1,229 more.")
+    assert [str(unknown("network", 3, names[:n])).count("net0") for n in (60, 61)] == [60, 5]
 
 
 def test_values_are_shown_short():

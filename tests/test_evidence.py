@@ -81,6 +81,7 @@ def test_a_training_that_will_not_fit_learns_from_those_that_did_not():
     assert MINE.fit_chance < 0.3
     rows = [row(replace(MINE, fits=fits)) for fits in (True, False)] + [row()]
     assert [r.facts.fits for _, r in weights(MINE, rows)] == [False, None]
+    assert row(seeds=1) == Measured("atlas", "net", "data", MINE, 50.0, {"bn": 1.0})  # once
     longer = replace(MINE, training=replace(SGD, steps=10_000))
     assert len(weights(longer, rows)) == 3
 

@@ -173,17 +173,18 @@ def test_a_class_name_alone_is_no_sign():
 
 
 @pytest.mark.parametrize(
-    ("told", "norms", "kind", "lr"),
+    ("told", "norms", "kind", "lr", "steps"),
     [
-        (Training(), "batch-norms", "convnet", 0.1),
-        (Training(batch_size=256), "batch-norms", "convnet", 0.2),
-        (Training("sgd"), "layer-norms", "convnet", 0.03),
-        (Training("sgd"), "no norms", "mlp", 0.01),
-        (Training(), "layer-norms", "transformer", 1e-3),
-        (Training("adamw", batch_size=512), "layer-norms", "transformer", 2e-3),
-        (Training("sgd", scenario="finetune"), "batch-norms", "convnet", 0.01),
-        (Training("adamw", scenario="finetune"), "layer-norms", "transformer", 1e-4),
+        (Training(), "batch-norms", "convnet", 0.1, 200 * 391),
+        (Training(batch_size=256), "batch-norms", "convnet", 0.2, 200 * 196),
+        (Training("sgd"), "layer-norms", "convnet", 0.03, 200 * 391),
+        (Training("sgd"), "no norms", "mlp", 0.01, 200 * 391),
+        (Training(), "layer-norms", "transformer", 1e-3, 100 * 391),
+        (Training("adamw", batch_size=512), "layer-norms", "transformer", 2e-3, 100 * 98),
+        (Training("sgd", scenario="finetune"), "batch-norms", "convnet", 0.01, 50 * 157),
+        (Training("adamw", scenario="finetune"), "layer-norms", "transformer", 1e-4, 10 * 157),
     ],
 )
-def test_the_usual_rate(told, norms, kind, lr):
-    assert usual(told, norms, kind)[0].lr == pytest.approx(lr)
+def test_the_usual_rate_and_length(told, norms, kind, lr, steps):
+    found = usual(told, norms, kind)[0]
+    assert (found.lr, found.steps) == (pytest.approx(lr), steps)

@@ -6,6 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 import tstar
 from tstar.errors import TstarError, TstarWarning
-from tstar.groups import factors, param_groups
+from tstar.groups import factors, param_groups, set_rates
 
 T = 6.25
 
@@ -143,6 +144,7 @@ def test_every_trainable_parameter_is_in_one_group_and_the_frozen_ones_in_none()
     groups = param_groups(model, T, 0.1)
     listed = [id(p) for group in groups for p in group["params"]]
     assert sorted(listed) == sorted(id(p) for p in model.parameters() if p.requires_grad)
+    assert [group["weight_decay"] for group in groups] == [0, 0]  # none, unless it is asked for
 
 
 @pytest.mark.parametrize("between", [nn.Dropout(0.5), nn.Flatten(), nn.Identity()])
@@ -221,3 +223,19 @@ def test_a_training_that_goes_on_is_not_divided_again() -> None:
     assert groups[1]["lr"] == pytest.approx(0.1 / T**2)
     param_groups(resumed, T, 0.1, rescale=True)
     torch.testing.assert_close(resumed[3].weight, trained_before[3].weight / T)
+
+
+def test_advised_rates_keep_the_ratios() -> None:
+    model = network()
+    body, head = ([*part.parameters()] for part in (model[:3], model[3]))  # type: ignore[index]
+    apart = [{"params": body, "weight_decay": 0.1}, {"params": head, "weight_decay": 0.2}]
+    usual = {"lr": 0.1, "head_lr": None, "weight_decay": 0.5, "heads": [tstar.find_head(model)]}
+    for groups, advised, expected in (  # (rate, decay, parameters) of each group
+        (apart, {"lr": 0.3, "weight_decay": 0.6}, [(0.3, 0.3, 4), (0.3, 0.6, 2)]),
+        (apart, {"head_lr": 2.0}, [(0.1, 0.25, 4), (2.0, 0.5, 2)]),
+        ([{"params": [*body, *head]}], {"head_lr": 2.0}, [(0.1, 0.5, 4), (2.0, 0.5, 2)]),
+    ):
+        optimizer = torch.optim.SGD([dict(group) for group in groups], lr=0.1)
+        set_rates(SimpleNamespace(**usual | advised), model, optimizer)
+        found = [(g["lr"], g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
+        assert found == [pytest.approx(group) for group in expected]

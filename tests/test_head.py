@@ -84,6 +84,15 @@ def test_a_training_batch_of_one_uses_the_running_statistics_and_leaves_them():
     assert head.norm.weight.grad is not None  # the step still trains the norm's affine part
 
 
+def test_masked_positions_are_not_normalized_and_the_others_as_if_alone():
+    head, h = TemperedHead(nn.Linear(5, 3), 2.0).train(), seeded((2, 4, 5))
+    head.mask = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]])
+    got, kept = head(h), head.mask.bool()
+    torch.testing.assert_close(got[~kept], (head.layer.bias / 2).expand(4, 3))
+    head.mask = None
+    torch.testing.assert_close(got[kept], head(h[kept]))
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     kind=st.sampled_from(["linear", "conv1d", "conv2d"]),

@@ -74,6 +74,9 @@ def test_statistics_far_from_the_last_batch_are_reported_at_eval_and_at_fold():
     model(x)
     model[2].guard.calls = 63  # so that the next batch is looked at
     model(x)
+    seen = model[2].norm.num_batches_tracked.fill_(49)  # the initial statistics still count
+    model.eval().train()
+    seen.fill_(50)
     with pytest.warns(TstarWarning, match=r"far from those of the last batch.*recalibrate"):
         model.eval()
     again = copy.deepcopy(model)
@@ -109,6 +112,14 @@ def test_padding_in_token_classification_is_reported_unless_it_is_masked():
     with pytest.warns(TstarWarning, match=r"padding counts.*mask_padding\(model\)") as seen:
         tag(model, 3)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (8, 5, 6)])  # of features, also one for each token
+def test_a_training_step_without_numbers_is_left_alone(shape):
+    model = tstar.temper(net().to("meta"), 2.0).train()
+    for _ in range(30):  # more than are looked at before the batches are compared
+        model(torch.empty(shape, device="meta")).sum().backward()
+    assert model.eval()[2].guard.calls == 30
 
 
 class Sideways(nn.Module):

@@ -399,6 +399,16 @@ def test_logits_are_found_in_what_a_model_returns(wrap):
     assert tstar.find_head(Returns(wrap), torch.randn(2, 6)).path == "fc"
 
 
+class Served(nn.Softmax):
+    def forward(self, z):
+        return z if self.training else super().forward(z)
+
+
+@pytest.mark.parametrize(("end", "ends"), [(nn.Softmax(-1), ("softmax",)), (Served(-1), ())])
+def test_a_softmax_of_eval_mode_alone_does_not_count(end, ends):
+    assert tstar.find_head(Returns(end), torch.randn(2, 6)).ends == ends
+
+
 def test_a_model_without_logits_is_refused():
     with pytest.raises(TstarError, match="must return logits, got str"):
         tstar.find_head(Returns(lambda z: "nothing"), torch.randn(2, 6))

@@ -21,7 +21,7 @@ from tests.lab.data.forms import measured as csg
 from tstar import difficulty
 from tstar.errors import TstarError
 from tstar.lab.data.door import as_task
-from tstar.samples import encode, open_samples
+from tstar.samples import count_classes, encode, open_samples
 
 CLASSES = ["ape", "bee", "cow"]
 
@@ -130,6 +130,29 @@ def test_pil_images_of_any_size_and_mode_come_to_one(images):
     assert matrix.values.dtype == np.uint8
     with pytest.raises(TstarError, match=r"same number of values.*size=32"):
         csg(Pairs(mixed, y), size=None)
+
+
+def test_floats_within_one_are_rounded_beside_others_and_averages_within_it_keep_their_unit():
+    x = np.full((2, 2, 2, 3), 0.25)
+    x[1] = [[[1.2] * 3, [0] * 3], [[0] * 3] * 2]
+    matrix = read(x, [0, 1], size=1)
+    np.testing.assert_allclose(matrix.values, [[64 / 255] * 3, [0.3] * 3], rtol=1e-6)
+    assert (matrix.scale, matrix.notes) == (1.0, ())
+
+
+def test_data_that_fill_the_memory_just_fit(monkeypatch):
+    monkeypatch.setattr(difficulty, "memory_limit", lambda: 8)
+    assert difficulty.stacked([np.zeros((2, 4), np.uint8)]).shape == (2, 4)
+    with pytest.raises(TstarError, match="must fit into"):
+        difficulty.stacked([np.zeros((3, 3), np.uint8)])
+
+
+def test_classes_are_counted_where_labels_are_listed():
+    data = Pairs(X, Y)
+    for listed, K in ((Y, 3), (["ape", "bee"], 2), (np.eye(3, dtype=int), None), (None, None)):
+        data.targets = listed
+        assert count_classes(data) == K
+    assert [int(y) for _, y in open_samples(X, Y).read()] == Y.tolist()
 
 
 def test_sixteen_bit_greys_are_not_clipped():
