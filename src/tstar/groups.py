@@ -19,7 +19,7 @@ from tstar.facts import preceding_norm
 from tstar.head import warn
 from tstar.monitor import trust_rate, warn_of_misfit
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
-from tstar.training import highest_rate, unwrapped
+from tstar.training import groups_of, highest_rate, unwrapped
 
 # The rates that a group has, those that a scheduler has for each group, and what else it has.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
@@ -177,8 +177,9 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
     optimizer, parts = unwrapped(optimizer), list(_parts(scheduler))
     groups = optimizer.param_groups
     heads = [unwrap(model).get_submodule(head.path) for head in advice.heads]
-    weights = {id(head.weight) for head in heads}
-    at = next((i for i, g in enumerate(groups) if weights & {*map(id, g["params"])}), 0)
+    layers = nn.ModuleList(heads)
+    trained = groups_of(optimizer, layers)
+    at = (trained or groups_of(optimizer))[0]
     if advice.head_lr is not None and math.isclose(highest_rate(groups[at]), advice.head_lr):
         return  # done before
     peaks = [part.max_lrs[at] for part in parts if hasattr(part, "max_lrs")]  # of CyclicLR
@@ -199,11 +200,10 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
             group["weight_decay"] / decay if decay else 1
         )
     if advice.head_lr is not None:
-        own = {id(p) for head in heads for p in head.parameters()}
-        for i in range(len(groups)):
-            if own & {*map(id, groups[i]["params"])}:
-                mine = _own_group(optimizer, parts, i, own)
-                _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
+        own = {id(p) for p in layers.parameters()}
+        for i in trained:
+            mine = _own_group(optimizer, parts, i, own)
+            _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
 
 
 def _parts(scheduler: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from tstar import output_layer as layers
 from tstar.checks import whole
 from tstar.errors import TstarError, guarded
 from tstar.head import TemperedHead, class_dim, expect_left, warn
-from tstar.training import highest_rate
+from tstar.training import groups_of, highest_rate
 
 _MEMORY = 10  # batches after which the running statistics should have forgotten most
 _FIRST, _EVERY = 20, 64  # steps that are looked at: the first ones, and then one of so many
@@ -95,8 +95,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def _check_numbers(head: Any, optimizer: Any, wanted: dict[str, float]) -> None:
     """Once, if the optimizer trains the head: warn if rate or decay are not as advised."""
-    groups = [g for g in optimizer.param_groups if any(p is head.weight for p in g["params"])]
-    for group in groups:
+    for group in (optimizer.param_groups[i] for i in groups_of(optimizer, head)[:1]):
         found = {"lr": highest_rate(group), "weight_decay": group.get("weight_decay") or 0.0}
         off = [n for n, value in wanted.items() if not math.isclose(found[n], value, rel_tol=_NEAR)]
         if off:
