@@ -13,6 +13,7 @@ from typing import Any, SupportsFloat
 import torch
 from torch import Tensor, nn
 
+from tstar.advice import Recommendation
 from tstar.checks import positive
 from tstar.errors import TstarError, guarded, unknown
 from tstar.facts import preceding_norm
@@ -58,7 +59,7 @@ def factors(temperature: float, optimizer: str = "sgd") -> dict[str, float]:
 @guarded("tstar.param_groups stopped in what you passed")
 def param_groups(
     model: nn.Module,
-    temperature: SupportsFloat,
+    temperature: SupportsFloat | Recommendation,
     lr: float,
     weight_decay: float = 0.0,
     optimizer: str = "sgd",
@@ -78,8 +79,8 @@ def param_groups(
 
     Args:
         model: a plain classifier, or one tempered with T = 1 (for the batch norm).
-        temperature: T, or what :func:`tstar.recommend` returns; without surgery in the advice, the
-            groups are plain.
+        temperature: T, or an advice of :func:`tstar.recommend`; without surgery in it, the groups
+            are plain.
         lr: the learning rate of the model (``advice.lr``); the head's is derived.
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
@@ -111,9 +112,11 @@ def param_groups(
     if optimizer != "sgd":
         usual["eps"] = eps
     given = [{**usual, **group, "params": _tensors(group)} for group in groups]
-    if not getattr(temperature, "surgery", True):
-        return given
-    told = getattr(temperature, "head", None) if head is None else head
+    told: Any = head
+    if isinstance(temperature, Recommendation):
+        if not temperature.surgery:
+            return given
+        told = temperature.head if head is None else head
     found = resolve_head(model, told, example_input)
     check_head(model, found)
     warn_of_misfit(temperature, [found])
