@@ -215,17 +215,14 @@ def test_nan_pixels_of_a_stream_are_named(images):
         csg(Pairs(unit, images[1]))
 
 
-def test_unreadable_files_are_named_and_counted_and_skipped_on_request_only(folder):
+def test_an_unreadable_file_is_named_and_what_is_no_image_left_out(folder):
     root, x, y = folder
-    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
-    (root / "cow" / "zz.jpg").write_text("not an image", encoding="utf-8")
     (root / "cow" / "notes.txt").write_text("left out without a word", encoding="utf-8")
     (root / "cow" / ".hidden.png").write_text("likewise", encoding="utf-8")
-    with pytest.raises(TstarError, match=r"broken\.png.*skip unreadable"):
+    assert csg(root, samples=20).value == csg(x, y, samples=20).value
+    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
+    with pytest.raises(TstarError, match=r"broken\.png.*repair or remove it"):
         csg(root)
-    result = csg(root, samples=20, skip_unreadable=True)
-    assert "2 unreadable" in result.notes[0]
-    assert result.value == csg(x, y, samples=20).value
 
 
 def test_token_ids_are_refused_without_an_encoder():

@@ -217,7 +217,7 @@ def read(source: Samples, size: int | None = 32, seed: int = 0) -> Matrix:
             check_values(values)
     codes, classes = encode(labels)
     scale, notes = _unit(values, images)
-    return Matrix(values, codes, _named(classes, source.names), scale, (*notes, *source.notes))
+    return Matrix(values, codes, _named(classes, source.names), scale, notes)
 
 
 def is_image(batch: Array) -> bool:

@@ -11,7 +11,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -44,7 +44,6 @@ class Samples:
     names: Sequence[Any] | None = None  # of classes that are numbers
     tokens: bool = False  # ids, whose distances mean nothing
     tensor: bool = False  # images have their channels first
-    notes: list[str] = field(default_factory=list)  # what was left out, once they have been read
 
     def read(self, positions: Sequence[int] | None = None, seed: int = 0) -> Pairs:
         """The pairs; code of yours that runs on the way draws on generators of its own."""

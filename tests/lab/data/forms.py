@@ -25,6 +25,6 @@ class Pairs(Dataset):
         return self.x[i] + (0 if self.noise is None else self.noise()), self.y[i]
 
 
-def measured(data, labels=None, root=None, skip_unreadable=False, **options):
+def measured(data, labels=None, root=None, **options):
     """csg of anything that the lab opens."""
-    return csg(open_data(data, labels, root=root, skip_unreadable=skip_unreadable), **options)
+    return csg(open_data(data, labels, root=root), **options)

@@ -116,7 +116,6 @@ def csg(
     data_root: DataRoot = None,
     as_json: AsJson = False,
     output: options.MaybeOutput = None,
-    skip_unreadable: Annotated[bool, about("Skip unreadable files.", "--skip-unreadable")] = False,
 ) -> None:
     """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
 
@@ -126,7 +125,7 @@ def csg(
     from tstar.formula import explain
     from tstar.lab.data import open_data
 
-    source = open_data(path, size=size or None, root=data_root, skip_unreadable=skip_unreadable)
+    source = open_data(path, size=size or None, root=data_root)
     how: Any = {"samples": samples, "neighbors": neighbors, "seed": seed}
     result = measure(source, size=size or None, **how)
     found = {M: explain(M, result.num_classes, result.value) for M in _WIDTHS}

@@ -44,7 +44,6 @@ def open_data(
     *,
     size: int | None = None,
     root: str | os.PathLike[str] | None = None,
-    skip_unreadable: bool = False,
 ) -> Samples:
     """Whatever holds labeled samples, opened for ``tstar.csg`` and ``tstar.recommend``.
 
@@ -56,7 +55,6 @@ def open_data(
         labels: one value per sample, or the name of the label column; not for paths.
         size: for images that are read by name.
         root: the folder that names and paths are looked up in; ``$TSTAR_DATA`` by default.
-        skip_unreadable: go on without unreadable files of a folder, which is an error otherwise.
 
     >>> open_data("digits").samples
     1438
@@ -64,7 +62,7 @@ def open_data(
     if isinstance(data, str | os.PathLike):
         if labels is not None:
             raise TstarError("A path brings its own labels, but got others; leave labels out.")
-        return _open_path(data, size, root, skip_unreadable)
+        return _open_path(data, size, root)
     train, _ = parts_of(data)
     if train is not data:
         return open_data(train, labels)
@@ -86,14 +84,11 @@ def parts_of(data: Any) -> tuple[Any, Any]:
 
 
 def _open_path(
-    path: str | os.PathLike[str],
-    size: int | None,
-    root: str | os.PathLike[str] | None,
-    skip_unreadable: bool,
+    path: str | os.PathLike[str], size: int | None, root: str | os.PathLike[str] | None
 ) -> Samples:
     found = locate(path, root)
     if found is not None and found.is_dir():
-        return _open_folder(found, skip_unreadable)
+        return _open_folder(found)
     if found is not None and found.suffix == ".npz":
         stored = read_arrays(found, test=False)
         names = None if stored.names is None else stored.names.ravel().tolist()
@@ -105,30 +100,16 @@ def _open_path(
     return open_samples(load(path, root=root, size=size if sized else None))
 
 
-def _open_folder(folder: Path, skip_unreadable: bool) -> Samples:
+def _open_folder(folder: Path) -> Samples:
     """The training part of a folder of images, decoded one by one."""
-    layout, notes = find_images(folder), list[str]()
+    layout = find_images(folder)
+    N, y = len(layout.train), [label for _, label in layout.train]
 
     def pairs(positions: Sequence[int] | None) -> Iterator[tuple[Any, Any]]:
-        unreadable = []
-        for i in range(len(layout.train)) if positions is None else positions:
-            file, label = layout.train[i]
-            try:
-                pixels = np.moveaxis(decode(file), 0, -1)
-            except TstarError as error:
-                if not skip_unreadable:
-                    raise TstarError(
-                        f"{error} Repair or remove it, or skip unreadable files."
-                    ) from error
-                unreadable.append(str(error))
-                continue
-            yield pixels, label
-        if unreadable:
-            many = f"{len(unreadable)} unreadable files were skipped"
-            notes[:] = [f"{many}, the first: {unreadable[0]}"]
+        for i in range(N) if positions is None else positions:
+            yield np.moveaxis(decode(layout.train[i][0]), 0, -1), y[i]
 
-    N, y = len(layout.train), [label for _, label in layout.train]
-    return Samples(layout.name, None, y, pairs, N, N, layout.classes, notes=notes)
+    return Samples(layout.name, None, y, pairs, N, N, layout.classes)
 
 
 @dataclass(frozen=True, eq=False)
