@@ -81,8 +81,8 @@ def test_the_row_norm_is_that_of_the_default_initialization():
     assert float(rows.detach().mean()) == pytest.approx(rules.ROW_NORM, rel=2e-3)
 
 
-def test_every_rule_by_hand_on_one_axis():
-    found = {r.name: r.temperature for r in rules.on_one_axis(256, 10, 2.0, base_features=64)}
+def test_every_rule_by_hand():
+    found = {name: rules.rule(name, 256, 10, 2.0, base_features=64) for name in rules.LABELS}
     r = 1 / math.sqrt(3)
     expected = {
         "default": 1.0,
@@ -96,18 +96,17 @@ def test_every_rule_by_hand_on_one_axis():
         "ours-cn": 0.4051 * 16 + 6.656 - 1.973 * math.log(10),
         "ours-csgcn": 0.3192 * 16 + 20.74 + 3.746 * math.log(2) - 7.38 * math.log(10),
     }
-    assert list(found) == list(expected) == [*rules.LABELS]
+    assert list(found) == list(expected)
     assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_rule_without_its_fact_says_so_in_place_of_a_number():
-    found = {r.name: r for r in rules.on_one_axis(256)}
-    assert found["mup-readout"].temperature is None
-    assert "base_features" in found["mup-readout"].reason
-    assert found["ours-csg"].temperature is None
-    assert found["sqrt-m"].temperature == 16.0
-    with pytest.raises(TstarError, match="adacos-fixed"):
-        rules.rule("adacos", 256)
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("mup-readout", "base_features"), ("ours-csg", "csg"), ("adacos", "adacos-fixed")],
+)
+def test_a_rule_without_its_fact_and_an_unknown_one_say_so(name, missing):
+    with pytest.raises(TstarError, match=missing):
+        rules.rule(name, 256)
 
 
 def test_method_names_come_without_torch():
