@@ -16,7 +16,7 @@ from torch import Tensor
 from tstar.difficulty import channels_first, from_pil
 from tstar.errors import TstarError, guarded
 from tstar.lab import own
-from tstar.lab.data.dataset import BY_DIMENSIONS, DataSet, test_rows
+from tstar.lab.data.dataset import BY_DIMENSIONS, DataSet, divided
 from tstar.lab.data.files import read_arrays
 from tstar.lab.data.images import decode, find_images
 from tstar.lab.data.loading import load, locate
@@ -137,11 +137,9 @@ def as_task(data: Any) -> Task:
         x_test, other = (None, []) if test is None else _read(test)[1:]
         classes, codes = np.unique(np.array([*labels, *other]), return_inverse=True)
     y = torch.from_numpy(codes.astype(np.int64))
+    y_train, y_test = y[: len(labels)], y[len(labels) :]
     if x_test is None:
-        rest, drawn = test_rows(y)
-        x_train, x_test, y_train, y_test = x_train[rest], x_train[drawn], y[rest], y[drawn]
-    else:
-        y_train, y_test = y[: len(labels)], y[len(labels) :]
+        x_train, y_train, x_test, y_test = divided(x_train, y)
     if len(classes) < 2:
         raise TstarError(f"At least two classes are needed, got {len(classes)}.")
     raw = x_train.dtype == torch.uint8 and x_train.ndim == 4
