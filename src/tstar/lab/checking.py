@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from tstar.advice import Recommendation, recommend
 from tstar.checks import positive, whole
 from tstar.checks import share as checked_share
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, unknown
 from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task
@@ -369,11 +369,9 @@ def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Modu
     """A fresh model from a seed; the caller's random generators stay as they are."""
     if isinstance(make_model, nn.Module):
         return copy.deepcopy(make_model)
-    with torch.random.fork_rng(devices=[]), own.explained("make_model"):
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = make_model()
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"make_model() must return a torch.nn.Module, got {shown(model)}.")
+        model: nn.Module = own.call("make_model", make_model, returns=nn.Module)
     return model
 
 

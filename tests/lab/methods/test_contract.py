@@ -184,7 +184,7 @@ def test_a_function_of_your_own_with_options(part):
 
 def test_what_is_no_method_is_said(part):
     with pytest.raises(
-        TstarError, match=r"must return a tstar\.lab\.methods\.Recipe, got Identity"
+        TstarError, match=r"must return an instance of tstar\..*Recipe, got Identity"
     ):
         methods.get(part("nothing")).prepare(nn.Identity(), facts())
     assert methods.get(part("taught")).needs == {"teacher"}

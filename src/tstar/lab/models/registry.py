@@ -131,9 +131,7 @@ def _yours(reference: str, asked: dict[str, Any]) -> nn.Module:
     missing = [n for n, v in asked.items() if v and n in _CHOSEN and not own.takes(make, n)]
     if missing:
         raise TstarError(f"{reference} takes no {missing[0]}; add it there, or leave it out here.")
-    model = own.call(reference, make, **asked)
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"{reference} must return a torch.nn.Module, got {type(model).__name__}.")
+    model: nn.Module = own.call(reference, make, returns=nn.Module, **asked)
     return model
 
 
