@@ -290,19 +290,6 @@ def test_a_compiled_model_trains_alike(digits):
     assert compiled.nll == pytest.approx(exact.nll, rel=1e-3)
 
 
-def test_mixup_mixes_inputs_and_losses():
-    from tstar.lab.training.loop import _mixup
-
-    x = torch.randn(8, 3)
-    mixed, share, partner = _mixup(x, 0.4, 1, 2)
-    assert torch.allclose(mixed, share * x + (1 - share) * x[partner])
-    assert 0 <= share <= 1
-    assert sorted(partner.tolist()) == list(range(8))
-    assert _mixup(x, 0.4, 1, 3)[1] != share
-    with pytest.raises(TstarError, match="not tokens"):
-        _mixup(torch.ones(2, 3, dtype=torch.int64), 0.4, 0, 0)
-
-
 def test_very_long_trainings_are_measured_now_and_then(digits, monkeypatch) -> None:
     config = dataclasses.replace(QUICK, epochs=7)
     full = train(make_model(), digits, config)

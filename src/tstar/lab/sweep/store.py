@@ -19,7 +19,7 @@ from typing import Any
 from tstar.errors import TstarError
 from tstar.lab.files import written
 from tstar.lab.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, json_object, recovered
-from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.spec import GONE, Spec
 
 SCHEMA = 6  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 
@@ -104,7 +104,7 @@ class Store:
                 "are lost unless there is a copy."
             )
         described = spec.to_dict()
-        row = {name: value for name, value in described.items() if name in COLUMNS}
+        row = GONE | {name: value for name, value in described.items() if name in COLUMNS}
         row |= {"key": spec.key, "status": status, "spec": json.dumps(described)}
         row |= {n: json.dumps(v) if n in WRITTEN else v for n, v in values.items() if n in COLUMNS}
         row |= {"finished": time.time()}
