@@ -26,7 +26,7 @@ from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task
 from tstar.lab.methods import get
-from tstar.lab.methods.common import changed, predict, told
+from tstar.lab.methods.common import changed, told
 from tstar.lab.methods.interface import Facts, Method, Recipe
 from tstar.lab.statistics import noise
 from tstar.lab.training.config import OPTIMIZERS, Config
@@ -283,12 +283,9 @@ def _train(
         head=facts.head,
         progress=on_time,
     )
-    parts, result = trained.parts, trained.result
-    if result.status == "diverged":
-        return _Outcome(1 / K, [1 / K] * len(parts.y_test), True)
-    logits = predict(trained.model, parts.x_test, prepare=parts.ready)
-    right = (logits.argmax(1) == parts.y_test).double().tolist()
-    return _Outcome(result.val_accuracy or 0.0, right, False)
+    if trained.result.status == "diverged":
+        return _Outcome(1 / K, [1 / K] * len(trained.parts.y_test), True)
+    return _Outcome(trained.result.val_accuracy or 0.0, trained.right(), False)
 
 
 def _plan(

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tstar.errors import TstarError
+from tstar.lab.methods.common import predict
 from tstar.lab.methods.interface import Facts, Method
 from tstar.lab.methods.temperature_check import runs_of, search
 from tstar.lab.training.config import Config
@@ -45,6 +46,12 @@ class Trained:
     head: tuple[float, bool] | None = None
     trainings: int = 1
     temperature: float | None = None
+
+    def right(self) -> list[float]:
+        """How right each test sample is, 0 or 1."""
+        logits = predict(self.model, self.parts.x_test, prepare=self.parts.ready)
+        found: list[float] = (logits.argmax(1) == self.parts.y_test).double().tolist()
+        return found
 
 
 def run(
