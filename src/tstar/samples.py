@@ -373,16 +373,12 @@ def plain(label: Any, position: int) -> Hashable:
 
 def memory_limit() -> int:
     """How many bytes of data may be kept: half of the memory, or ``$TSTAR_MEMORY_MB``."""
-    try:
-        half = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2) >> 20
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        half = 4096
-    return number_from(MEMORY, half) << 20
-
-
-def number_from(variable: str, default: int) -> int:
-    """A whole number that the environment may set."""
-    given = os.environ.get(variable, "")
+    given = os.environ.get(MEMORY, "")
     if given and not given.isdecimal():
-        raise TstarError(f"{variable} must be a whole number, got {given!r}.")
-    return int(given[:15]) if given else default
+        raise TstarError(f"{MEMORY} must be a whole number, got {given!r}.")
+    if given:
+        return int(given[:15]) << 20
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 4096 << 20

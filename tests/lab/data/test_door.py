@@ -19,8 +19,9 @@ import tstar
 from tests.lab.data.forms import EXPECTED, RNG, Pairs, X, Y
 from tests.lab.data.forms import measured as csg
 from tstar import TstarError
-from tstar.lab.data.door import as_task, count_classes, open_data
+from tstar.lab.data.door import as_task, open_data
 from tstar.lab.data.loading import load
+from tstar.samples import count_classes
 
 
 class Stream(IterableDataset):

@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def owned(path: str | Path) -> Iterator[None]:
         yield
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A file of runs. Opening it for reading creates nothing."""
 
     def __init__(self, path: str | Path, *, create: bool = False) -> None:
@@ -205,9 +205,6 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
