@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.networks import tiny_bert
 from tstar import TstarError
 from tstar.lab.models import build
 
@@ -56,13 +57,7 @@ def test_timm_network_with_other_channels() -> None:
 
 def test_transformers_from_a_local_folder(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
-    tiny = {
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-    }
-    source = transformers.BertModel(transformers.BertConfig(vocab_size=30, **tiny))
+    source = transformers.BertModel(tiny_bert(vocab_size=30))
     source.save_pretrained(tmp_path)
     model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
     assert model(torch.ones(2, 7, dtype=torch.int64)).shape == (2, 5)
@@ -82,16 +77,8 @@ def test_transformers_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_padding_does_not_change_the_logits(tmp_path: Path) -> None:
     """Against transformers itself with an explicit mask; columns of padding alone are left out."""
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        vocab_size=50,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        pad_token_id=3,
-        initializer_range=0.5,
-    )
+    pytest.importorskip("transformers")
+    config = tiny_bert(vocab_size=50, num_hidden_layers=2, pad_token_id=3, initializer_range=0.5)
     config.save_pretrained(tmp_path)
     model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
     generator = torch.Generator().manual_seed(0)
