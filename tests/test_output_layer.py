@@ -126,8 +126,7 @@ def test_an_unknown_path_names_the_candidates():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"],
+    "name", ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"]
 )
 def test_a_wrapper_is_opened(name):
     wrapper, model = type(name, (nn.Module,), {})(), small_convnet()

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
+from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 import tstar
 from tests.csg_data import Pairs, blobs, pictures
-from tests.lab.data.forms import EXPECTED, X, Y
+from tests.lab.data.forms import EXPECTED, Stream, X, Y
 from tests.lab.data.forms import Pairs as Rows
 from tests.lab.data.forms import measured as csg
 from tstar import difficulty
@@ -33,14 +33,6 @@ def images():
 
 def read(data, labels=None, **options):
     return difficulty.read(open_samples(data, labels), **options)
-
-
-class Stream(IterableDataset):
-    def __init__(self, pairs):
-        self.pairs = pairs
-
-    def __iter__(self):
-        return iter(self.pairs)
 
 
 @pytest.fixture
@@ -75,7 +67,7 @@ def test_every_container_of_the_same_images_gives_the_same_bits(images, tmp_path
         (pil, y),
         (TensorDataset(first, torch.from_numpy(y)), None),
         (DataLoader(TensorDataset(unit, torch.from_numpy(y)), batch_size=16), None),
-        (DataLoader(Stream([(a, b) for a, b in zip(unit, y, strict=True)]), batch_size=7), None),
+        (DataLoader(Stream(unit, y), batch_size=7), None),
         ([{"image": p, "label": int(c)} for p, c in zip(pil, y, strict=True)], None),
         ([{"img": p, "kind": int(c)} for p, c in zip(pil, y, strict=True)], "kind"),
         (tmp_path / "a.npz", None),
@@ -305,9 +297,7 @@ def test_an_array_of_labels_is_coded_as_the_list_of_its_values(labels):
 
 
 @pytest.mark.parametrize(
-    "missing",
-    [None, float("nan"), pd.NaT, Decimal("NaN"), np.datetime64("NaT")],
-    ids=repr,
+    "missing", [None, float("nan"), pd.NaT, Decimal("NaN"), np.datetime64("NaT")], ids=repr
 )
 def test_a_label_that_is_missing_is_no_class(missing):
     with pytest.raises(TstarError, match="sample 1 has"):

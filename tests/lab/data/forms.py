@@ -1,7 +1,7 @@
 """Labeled samples in forms that users have them in."""
 
 import numpy as np
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset
 
 from tstar import csg
 from tstar.lab.data import open_data
@@ -23,6 +23,14 @@ class Pairs(Dataset):
 
     def __getitem__(self, i):
         return self.x[i] + (0 if self.noise is None else self.noise()), self.y[i]
+
+
+class Stream(IterableDataset):
+    def __init__(self, x=X, y=Y):
+        self.x, self.y = x, y
+
+    def __iter__(self):
+        return iter(zip(self.x, self.y, strict=True))
 
 
 def measured(data, labels=None, root=None, **options):

@@ -36,9 +36,9 @@ def test_sizes_and_widths_of_the_stages():
     ]
 
 
-def test_pyramid_shortcut_pads_with_zero_channels() -> None:
+def test_pyramid_shortcut_pads_with_zero_channels():
     block = convolutional.PyramidBlock(2, 3, 5, stride=2).eval()
-    nn.init.zeros_(block.norm3.weight)  # type: ignore[arg-type]
+    nn.init.zeros_(block.norm3.weight)
     x = torch.arange(2 * 3 * 4 * 4.0).view(2, 3, 4, 4)
     out = block(x)
     means = x.view(2, 3, 2, 2, 2, 2).mean((3, 5))

@@ -1,8 +1,6 @@
 """Fine-tuning in a sweep: a transformer on texts, from a folder below the data root, and joined sets."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,7 +39,7 @@ temperature = 2
 
 
 @pytest.fixture
-def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
+def root(tmp_path, save_tokenizer):
     """Texts of two classes that only the order of the letters tells apart, and a tiny BERT."""
     rng = np.random.default_rng(0)
     for part, count in (("train", 60), ("test", 20)):
@@ -61,7 +59,7 @@ def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
     return tmp_path
 
 
-def test_a_transformer_is_planned_timed_and_tuned(root: Path) -> None:
+def test_a_transformer_is_planned_timed_and_tuned(root):
     plan = make_plan(parse_study(STUDY), None, data_root=str(root))
     assert len(plan.todo) == 2
     cost = dry_run(parse_study(STUDY), None, data_root=str(root))
@@ -79,7 +77,7 @@ def test_a_transformer_is_planned_timed_and_tuned(root: Path) -> None:
             assert values[name] == again[name]
 
 
-def test_vectors_and_tokens_are_of_the_same_data(root: Path) -> None:
+def test_vectors_and_tokens_are_of_the_same_data(root):
     """One checksum and one csg a data set: the run's own view of it does not matter."""
     spec = parse_study(STUDY).specs[0]
     data = execute.load_data(execute.DataKey("toy"), str(root))
@@ -90,7 +88,7 @@ def test_vectors_and_tokens_are_of_the_same_data(root: Path) -> None:
     assert {s.data_checksum for s in plan.specs} == {execute.checksum(data)}
 
 
-def test_the_weights_are_those_of_the_folder(root: Path) -> None:
+def test_the_weights_are_those_of_the_folder(root):
     spec = parse_study(STUDY).specs[0]
     data = execute.load_data(execute.DataKey("toy"), str(root))
     saved = transformers.BertModel.from_pretrained(root / "tiny").state_dict()
@@ -103,12 +101,8 @@ def test_the_weights_are_those_of_the_folder(root: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/somewhere/tiny", "../tiny", "C:/tiny"])
-def test_machine_paths_are_refused(root: Path, path: str) -> None:
+def test_machine_paths_are_refused(root, path):
     with pytest.raises(TstarError, match="model must be a name or a path below the data root"):
-        make_plan(
-            parse_study(STUDY.replace("tiny", path)),
-            None,
-            data_root=str(root),
-        )
+        make_plan(parse_study(STUDY.replace("tiny", path)), None, data_root=str(root))
     with pytest.raises(TstarError, match="dataset must be a name or a path below the data root"):
         execute.load_data(execute.DataKey(path), str(root))
