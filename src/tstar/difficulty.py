@@ -217,9 +217,8 @@ def is_image(batch: Array) -> bool:
 
 def sample_array(sample: Any) -> tuple[Array, bool]:
     """One sample as a batch of one, and whether it was a tensor."""
-    array = (
-        from_pil(sample) if hasattr(sample, "getbands") else labeled.as_array(sample, "A sample")
-    )
+    picture = hasattr(sample, "getbands")  # of PIL
+    array = from_pil(sample) if picture else labeled.as_array(sample, "A sample")
     if array is None:
         raise TstarError(f"A sample must be an image or an array, got {type(sample).__name__}.")
     array = labeled.numbers(array, "A sample")[None]

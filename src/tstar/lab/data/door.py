@@ -22,7 +22,6 @@ from tstar.lab.data.files import read_arrays
 from tstar.lab.data.images import decode, find_images
 from tstar.lab.data.loading import load, locate
 
-__all__ = ["as_task", "open_data"]
 _MOST = 20_000  # samples read from a data set: enough for a short look
 _TRAIN = ("train", "training")
 _TEST = ("test", "testing", "validation", "valid", "val")
