@@ -31,3 +31,11 @@ class Wordy(nn.Module):
         if states.sum() > 1e9:
             raise RuntimeError
         return {"logits": self.out(states[:, -1]), "states": states}
+
+
+def tiny_bert(**others):
+    """The configuration of a BERT that is made in no time."""
+    from transformers import BertConfig
+
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    return BertConfig(**{**sizes, "num_attention_heads": 2, **others})

@@ -433,6 +433,16 @@ def test_apply_tempers_in_place_and_sets_rate_and_decay():
     assert optimizer.param_groups[1]["lr"] == pytest.approx(0.15)
 
 
+def test_apply_and_the_record_of_a_training_mean_the_same_group():
+    net = network(128)
+    weight, bias = net[-1].parameters()
+    groups = [{"params": [weight]}, {"params": [bias], "lr": 0.2}]  # Caffe's: biases go faster
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    read = Training.of(optimizer, layer=net[-1]).lr
+    replace(advised(short()), lr=3 * read).apply(net, optimizer)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.3, 0.6])
+
+
 SCHEDULERS = {
     "one cycle": lambda o: schedulers.OneCycleLR(o, max_lr=[g["lr"] for g in o.param_groups], total_steps=10),
     "cyclic": lambda o: schedulers.CyclicLR(o, [g["lr"] / 9 for g in o.param_groups], [g["lr"] for g in o.param_groups], 3),

@@ -8,18 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tstar import TstarError
-from tstar.checks import (
-    LARGEST_FILE,
-    escaped,
-    number,
-    positive,
-    positive_csg,
-    printable,
-    read_json,
-    share,
-    whole,
-)
+from tstar import TstarError, checks
 
 NOT_NUMBERS = [
     *(True, "64", b"64", None, [64], 1 + 2j, float("nan"), float("inf"), 10**400, 10**5000),
@@ -30,7 +19,12 @@ NOT_NUMBERS = [
 
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=lambda value: type(value).__name__)
 def test_what_is_no_number(value):
-    for check in (number, positive, share, lambda name, v: whole(name, v, least=1)):
+    for check in (
+        checks.number,
+        checks.positive,
+        checks.share,
+        lambda name, v: checks.whole(name, v, least=1),
+    ):
         with pytest.raises(TstarError, match="x must be"):
             check("x", value)
 
@@ -41,39 +35,39 @@ def test_what_is_no_number(value):
      fractions.Fraction(64)],
 )  # fmt: skip
 def test_numbers_of_other_libraries_are_numbers(value):
-    assert number("x", value) == positive("x", value) == 64.0
-    count = whole("x", value, least=1)
+    assert checks.number("x", value) == checks.positive("x", value) == 64.0
+    count = checks.whole("x", value, least=1)
     assert (count, type(count)) == (64, int)
 
 
 def test_the_ends():
-    assert whole("n", 2**60 + 1, least=1) == 2**60 + 1  # exact, though a float is not
+    assert checks.whole("n", 2**60 + 1, least=1) == 2**60 + 1  # exact, though a float is not
     for bad in (0, 1.5, 9):
         with pytest.raises(TstarError, match="n must be a whole number from 1 to 8"):
-            whole("n", bad, least=1, most=8)
+            checks.whole("n", bad, least=1, most=8)
     with pytest.raises(TstarError, match="x must be positive, got x=0"):
-        positive("x", 0)
-    assert positive("x", 0, zero=True) == 0
+        checks.positive("x", 0)
+    assert checks.positive("x", 0, zero=True) == 0
     with pytest.raises(TstarError, match="at least 0"):
-        positive("x", -1, zero=True)
-    assert positive("x", 180, zero=True, most=180) == 180
+        checks.positive("x", -1, zero=True)
+    assert checks.positive("x", 180, zero=True, most=180) == 180
     with pytest.raises(TstarError, match="at least 0 and at most 180, got x=181"):
-        positive("x", 181, zero=True, most=180)
-    assert share("x", 0) == 0
+        checks.positive("x", 181, zero=True, most=180)
+    assert checks.share("x", 0) == 0
     for bad, options in ((1, {}), (-0.1, {}), (0, {"zero": False}), (1.1, {})):
         with pytest.raises(TstarError, match="must hold"):
-            share("x", bad, **options)
-    assert positive("csg", 0, zero=True) == 0
+            checks.share("x", bad, **options)
+    assert checks.positive("csg", 0, zero=True) == 0
     with pytest.raises(TstarError, match="leave csg out"):
-        positive_csg(0)
+        checks.positive_csg(0)
 
 
 def test_a_whole_number_is_kept_to_its_last_digit():
     largest = 2**64 - 1  # which a float rounds up
     for value in (largest, np.uint64(largest)):
-        assert whole("seed", value, least=0, most=largest) == largest
-    assert whole("n", np.int64(2**53 + 1), least=0) == 2**53 + 1
-    assert whole("n", torch.tensor(2**53 + 1), least=0) == 2**53 + 1
+        assert checks.whole("seed", value, least=0, most=largest) == largest
+    assert checks.whole("n", np.int64(2**53 + 1), least=0) == 2**53 + 1
+    assert checks.whole("n", torch.tensor(2**53 + 1), least=0) == 2**53 + 1
 
 
 def test_whatever_a_number_of_someone_else_raises():
@@ -82,14 +76,14 @@ def test_whatever_a_number_of_someone_else_raises():
             raise KeyError("x")
 
     with pytest.raises(TstarError, match="n must be a number"):
-        number("n", Broken())
+        checks.number("n", Broken())
 
 
 @pytest.mark.parametrize(
     "hidden", ["\x1b", "\x07", "\u202e", "\u2066", "\u200b", "\n", "\x9b", "\u2028"]
 )
 def test_what_a_terminal_would_obey_is_escaped(hidden):
-    shown = printable(f"a{hidden}b")
+    shown = checks.printable(f"a{hidden}b")
     assert hidden not in shown
     assert shown.startswith("a\\")
     assert shown.endswith("b")
@@ -97,13 +91,13 @@ def test_what_a_terminal_would_obey_is_escaped(hidden):
 
 def test_other_text_stays_as_it_is():
     text = "ε = 1, 温度, حرارة, é"
-    assert printable(text) == text
-    assert printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
+    assert checks.printable(text) == text
+    assert checks.printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
 
 
 def test_text_of_a_page_is_neither_markup_nor_obeyed():
-    assert escaped("a<b>\u202e\x1b\n") == "a&lt;b&gt;\\u202e\\x1b\n"
-    assert escaped('"', quote=False) == '"'
+    assert checks.escaped("a<b>\u202e\x1b\n") == "a&lt;b&gt;\\u202e\\x1b\n"
+    assert checks.escaped('"', quote=False) == '"'
 
 
 @pytest.mark.parametrize(
@@ -116,7 +110,7 @@ def test_text_of_a_page_is_neither_markup_nor_obeyed():
         ('{"a": {"b": 1' + 400 * "0" + "}}", "must be finite"),
         ('{"a": 1' + 5000 * "0" + "}", "not a JSON file"),
         (200_000 * "[", "not a JSON file"),
-        ("{}" + LARGEST_FILE * " ", "at most 1,000,000 bytes"),
+        ("{}" + checks.LARGEST_FILE * " ", "at most 1,000,000 bytes"),
     ],
     ids=range(8),
 )
@@ -124,13 +118,13 @@ def test_files_that_are_not_read(tmp_path, text, message):
     path = tmp_path / "c.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(TstarError, match=message):
-        read_json(path, "coefficients")
+        checks.read_json(path, "coefficients")
 
 
 def test_names_from_a_file_are_made_printable(tmp_path):
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"a\x1b": ["b\u202e", True, None, 1.5]}), encoding="utf-8")
-    assert read_json(path, "names") == {"a\\x1b": ["b\\u202e", True, None, 1.5]}
+    assert checks.read_json(path, "names") == {"a\\x1b": ["b\\u202e", True, None, 1.5]}
 
 
 def test_only_regular_files_are_opened(tmp_path):
@@ -140,6 +134,6 @@ def test_only_regular_files_are_opened(tmp_path):
         places += [tmp_path / "pipe", "/dev/zero"]
     for place in places:
         with pytest.raises(TstarError, match="no regular file"):
-            read_json(place, "coefficients")
+            checks.read_json(place, "coefficients")
     with pytest.raises(TstarError, match="No such file"):
-        read_json(tmp_path / "none.json", "coefficients")
+        checks.read_json(tmp_path / "none.json", "coefficients")

@@ -120,14 +120,7 @@ def test_scale_of_features_changes_volumes_only_through_the_floor():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"samples": 0},
-        {"neighbors": 0},
-        {"neighbors": 2.5},
-        {"seed": -1},
-        {"size": 0},
-    ],
+    "options", [{"samples": 0}, {"neighbors": 0}, {"neighbors": 2.5}, {"seed": -1}, {"size": 0}]
 )
 def test_bad_options(options):
     with pytest.raises(TstarError, match=next(iter(options))):

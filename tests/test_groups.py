@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 import tstar
 from tstar.errors import TstarError, TstarWarning
@@ -27,15 +27,15 @@ STEPS = 100
 class Divided(nn.Module):
     """The definition, written out: the logits of a plain model divided by T."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model):
         super().__init__()
         self.model = model
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.model(x) / T  # type: ignore[no-any-return]
+    def forward(self, x):
+        return self.model(x) / T
 
 
-def network(bias: bool = True) -> nn.Module:
+def network(bias=True):
     torch.manual_seed(3)
     layers = (nn.Linear(6, 16), nn.ReLU(), nn.BatchNorm1d(16), nn.Linear(16, 5, bias=bias))
     return nn.Sequential(*layers).double()
@@ -57,9 +57,7 @@ SCHEDULES: dict[str, Callable[[int], float]] = {
 }
 
 
-def trained(
-    model: nn.Module, optimizer: torch.optim.Optimizer, schedule: Any, clip: float = 0
-) -> Tensor:
+def trained(model, optimizer, schedule, clip=0):
     """The logits on fresh data after every tenth of the steps."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(64, 6, generator=generator, dtype=torch.float64)
@@ -81,7 +79,7 @@ def trained(
     return torch.stack(snapshots)
 
 
-def both(name: str, schedule: str, bias: bool, clip: float = 0) -> tuple[Tensor, Tensor, Tensor]:
+def both(name, schedule, bias, clip=0):
     """Logits of the divided training, of the rescaled one, and of the one that ignores T."""
     kind, make = OPTIMIZERS[name]
     lr, decay, eps = (0.5, 1e-2, 0.0) if kind == "sgd" else (5e-3, 0.1, 1e-3)
@@ -101,7 +99,7 @@ def both(name: str, schedule: str, bias: bool, clip: float = 0) -> tuple[Tensor,
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_the_two_trainings_agree_to_rounding(optimizer: str, schedule: str, bias: bool) -> None:
+def test_the_two_trainings_agree_to_rounding(optimizer, schedule, bias):
     divided, rescaled, ignored = both(optimizer, schedule, bias)
     torch.testing.assert_close(rescaled, divided, rtol=1e-8, atol=1e-8)
     # The comparison means something: the training moved, and T made a difference.
@@ -109,12 +107,12 @@ def test_the_two_trainings_agree_to_rounding(optimizer: str, schedule: str, bias
     assert (divided - ignored).abs().max() > 0.1
 
 
-def test_clipping_by_the_global_norm_breaks_it_as_the_documentation_says() -> None:
+def test_clipping_by_the_global_norm_breaks_it_as_the_documentation_says():
     divided, rescaled, _ = both("sgd with momentum", "constant", True, clip=0.05)
     assert (divided - rescaled).abs().max() > 1e-3
 
 
-def test_it_agrees_with_the_tempered_head_as_well() -> None:
+def test_it_agrees_with_the_tempered_head_as_well():
     model = network()
     tempered = tstar.temper(model, T, norm=None)
     groups = param_groups(model, T, 0.5, 1e-2)
@@ -125,7 +123,7 @@ def test_it_agrees_with_the_tempered_head_as_well() -> None:
     torch.testing.assert_close(first, second, rtol=1e-8, atol=1e-8)
 
 
-def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature() -> None:
+def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature():
     plain = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)).double()
     tempered = tstar.temper(plain, T)
     normed = tstar.temper(plain, 1.0)
@@ -138,7 +136,7 @@ def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature
     torch.testing.assert_close(first, second, rtol=1e-8, atol=1e-8)
 
 
-def test_every_trainable_parameter_is_in_one_group_and_the_frozen_ones_in_none() -> None:
+def test_every_trainable_parameter_is_in_one_group_and_the_frozen_ones_in_none():
     model = network()
     model[0].weight.requires_grad_(False)
     groups = param_groups(model, T, 0.1)
@@ -148,7 +146,7 @@ def test_every_trainable_parameter_is_in_one_group_and_the_frozen_ones_in_none()
 
 
 @pytest.mark.parametrize("between", [nn.Dropout(0.5), nn.Flatten(), nn.Identity()])
-def test_a_norm_before_dropout_or_a_reshape_still_counts(between: nn.Module) -> None:
+def test_a_norm_before_dropout_or_a_reshape_still_counts(between):
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), between, nn.Linear(8, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -156,13 +154,13 @@ def test_a_norm_before_dropout_or_a_reshape_still_counts(between: nn.Module) -> 
 
 
 @pytest.mark.parametrize("before", [nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8)])
-def test_an_input_that_is_not_batch_normalized_gives_a_warning(before: nn.Module) -> None:
+def test_an_input_that_is_not_batch_normalized_gives_a_warning(before):
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), before, nn.Linear(8, 3))
     with pytest.warns(TstarWarning, match="presupposes a batch norm"):
         param_groups(model, T, 0.1)
 
 
-def test_bad_input_is_refused_with_a_way_out() -> None:
+def test_bad_input_is_refused_with_a_way_out():
     with pytest.raises(TstarError, match="did you mean"):
         factors(T, "adamW2")
     with pytest.raises(TstarError, match="temper with T = 1"):
@@ -173,7 +171,7 @@ def test_bad_input_is_refused_with_a_way_out() -> None:
         factors("2", "sgd")
 
 
-def test_own_groups_are_kept_and_give_up_the_head() -> None:
+def test_own_groups_are_kept_and_give_up_the_head():
     """Layer decay and no decay for biases, as timm and transformers build them."""
     model = network()
     decayed, bare = (
@@ -198,7 +196,7 @@ def test_own_groups_are_kept_and_give_up_the_head() -> None:
         param_groups(network(), T, 0.1, groups=[{"parameters": []}])
 
 
-def test_a_second_call_divides_nothing() -> None:
+def test_a_second_call_divides_nothing():
     model = network()
     param_groups(model, T, 0.1)
     once = model[3].weight.detach().clone()
@@ -209,7 +207,7 @@ def test_a_second_call_divides_nothing() -> None:
         param_groups(model, 2 * T, 0.1)
 
 
-def test_a_training_that_goes_on_is_not_divided_again() -> None:
+def test_a_training_that_goes_on_is_not_divided_again():
     """Lightning restores the weights, then asks for the optimizer."""
     trained_before = network()
     param_groups(trained_before, T, 0.1)

@@ -7,16 +7,7 @@ from torch.nn.utils import prune
 
 import tstar
 from tstar import TstarError, TstarWarning
-from tstar.head import (
-    TemperedHead,
-    affine_of_norm,
-    check_layer,
-    class_dim,
-    fold_affine,
-    is_output_layer,
-    replaced,
-    weight_of,
-)
+from tstar import head as algebra
 from tstar.lab.models.layers import ChannelNorm
 
 
@@ -48,14 +39,14 @@ def test_a_quantized_head_is_refused():
     ],
 )
 def test_linear_layers_and_convolutions_of_size_one(layer, wanted):
-    assert is_output_layer(layer) is wanted
+    assert algebra.is_output_layer(layer) is wanted
     if wanted:
-        check_layer(layer)
-        assert weight_of(layer) is layer.weight
-        assert class_dim(layer) == (-1 if isinstance(layer, nn.Linear) else 1)
+        algebra.check_layer(layer)
+        assert algebra.weight_of(layer) is layer.weight
+        assert algebra.class_dim(layer) == (-1 if isinstance(layer, nn.Linear) else 1)
     else:
         with pytest.raises(TstarError, match=f"got {type(layer).__name__}. Pass head="):
-            check_layer(layer)
+            algebra.check_layer(layer)
 
 
 def weight_normed():
@@ -92,18 +83,18 @@ def integers():
 )
 def test_weights_that_leave_nothing_to_fold_into(make, message):
     with pytest.raises(TstarError, match=message):
-        check_layer(make())
-    check_layer(nn.Linear(6, 2))
+        algebra.check_layer(make())
+    algebra.check_layer(nn.Linear(6, 2))
 
 
 def test_a_layer_is_replaced_wherever_it_is_held():
     old, new = nn.Linear(4, 4), nn.Linear(4, 4)
     model = nn.Sequential(old, nn.Sequential(old), nn.ReLU())
-    assert replaced(model, old, new) is model
+    assert algebra.replaced(model, old, new) is model
     assert model[0] is model[1][0] is new
-    assert replaced(old, old, new) is new
+    assert algebra.replaced(old, old, new) is new
     around = nn.Sequential(new, nn.ReLU())  # holds what it takes the place of
-    assert replaced(model, new, around)[0] is around
+    assert algebra.replaced(model, new, around)[0] is around
     assert around[0] is new
 
 
@@ -127,7 +118,7 @@ def test_the_affine_map_is_that_of_its_parts(bias):
     )
     b = torch.randn(4, generator=generator, dtype=torch.float64) if bias else None
     T = torch.tensor(3.5, dtype=torch.float64)
-    weight, shift = fold_affine(W, b, s, t, T)
+    weight, shift = algebra.fold_affine(W, b, s, t, T)
     expected = ((s * h + t) @ W.T + (b if b is not None else 0)) / T
     torch.testing.assert_close(h @ weight.T + shift, expected)
 
@@ -152,7 +143,7 @@ def test_numbers_that_are_no_weights_are_not_folded(name, value, message):
     tensor.reshape(-1)[0] = value
     with pytest.raises(TstarError, match=message):
         tstar.fold(model.eval())
-    assert isinstance(model[2], TemperedHead)
+    assert isinstance(model[2], algebra.TemperedHead)
 
 
 def test_a_norm_in_eval_mode_is_its_affine_map():
@@ -168,22 +159,22 @@ def test_a_norm_in_eval_mode_is_its_affine_map():
             "num_batches_tracked": torch.tensor(1),
         }
     )
-    scale, shift = affine_of_norm(norm, like)
+    scale, shift = algebra.affine_of_norm(norm, like)
     assert (scale.tolist(), shift.tolist()) == ([1.0, 1.0], [-4.0, -11.0])
     assert scale.dtype == torch.float64
     plain = nn.BatchNorm1d(2, eps=1.0, affine=False)
     plain.num_batches_tracked.fill_(1)
     plain.running_mean.fill_(2.0)
     plain.running_var.fill_(3.0)
-    scale, shift = affine_of_norm(plain, like)
+    scale, shift = algebra.affine_of_norm(plain, like)
     assert (scale.tolist(), shift.tolist()) == ([0.5, 0.5], [-1.0, -1.0])
-    assert affine_of_norm(None, like)[0].tolist() == [1.0, 1.0]
-    assert affine_of_norm(None, like)[1] is None
+    assert algebra.affine_of_norm(None, like)[0].tolist() == [1.0, 1.0]
+    assert algebra.affine_of_norm(None, like)[1] is None
 
 
 def test_a_norm_that_has_seen_nothing_is_told():
     with pytest.warns(TstarWarning, match="has never seen a training batch"):
-        affine_of_norm(nn.BatchNorm1d(2), torch.ones(4, 2))
+        algebra.affine_of_norm(nn.BatchNorm1d(2), torch.ones(4, 2))
 
 
 pytestmark = pytest.mark.filterwarnings("default")  # the exporters' own warnings are not ours

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import tstar
+from tests.networks import tiny_bert
 from tstar import TstarError, TstarWarning, monitor
 from tstar.output_layer import tempered_heads
 
@@ -225,13 +226,8 @@ def test_a_mask_by_position_is_seen():
 def test_transformers_padding_does_not_move_the_statistics(adapter):
     """Token ids under the mask may be anything: the statistics and the loss are the same."""
     hf = pytest.importorskip("transformers")
-    sizes = {
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    config = hf.BertConfig(**sizes, vocab_size=32, num_labels=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)  # fmt: skip
+    dropped = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = tiny_bert(vocab_size=32, num_labels=4, **dropped)
     torch.manual_seed(0)
     model = tstar.temper(hf.BertForTokenClassification(config), 3.0)
     if adapter:

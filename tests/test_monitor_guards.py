@@ -4,7 +4,6 @@ import copy
 import pickle
 from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -168,15 +167,10 @@ def test_the_guard_changes_no_number_of_a_training():
 # --- the rate of the advice ----------------------------------------------------------------------
 
 
-class Advice(SimpleNamespace):
-    """What temper asks of an advice."""
-
-    def __float__(self):
-        return self.temperature
-
-
-def advice(lr=0.3, **others):
-    return Advice(temperature=2.0, norm="batch", lr=lr, surgery=True, **others)
+def advice(**others):
+    told = tstar.recommend(net(), optimizer="sgd", lr=0.1, weight_decay=0.0, steps=500)
+    known = {"action": "bn_rate", "temperature": 2.0, "norm": "batch", "lr": 0.3}
+    return replace(told, **{**known, "weight_decay": 0.0, "head_lr": None, **others})
 
 
 def step(model, optimizer, times=1):
@@ -268,6 +262,7 @@ def test_an_optimizer_that_was_built_before_is_held_to_the_rate_as_well():
 
 
 def test_an_advice_for_another_width_is_reported():
+    told = advice()
     with pytest.warns(TstarWarning, match=r"is for M = 32, K = 4, but it is applied to '2'"):
-        tstar.temper(net(), advice(facts=SimpleNamespace(num_features=32, num_classes=4)))
-    tstar.temper(net(), advice(facts=SimpleNamespace(num_features=16, num_classes=4)))
+        tstar.temper(net(), replace(told, facts=replace(told.facts, num_features=32)))
+    tstar.temper(net(), told)

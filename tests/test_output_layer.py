@@ -12,17 +12,8 @@ from torch import nn
 import tstar
 from tests.networks import Wordy, small_convnet
 from tstar import TstarError
+from tstar import output_layer as layers
 from tstar.head import TemperedHead
-from tstar.output_layer import (
-    call,
-    check_head,
-    inputs_of,
-    resolve_head,
-    resolve_heads,
-    standard_inputs,
-    tensors_in,
-    unwrap,
-)
 
 
 class Cosine(nn.Linear):
@@ -135,14 +126,13 @@ def test_an_unknown_path_names_the_candidates():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"],
+    "name", ["DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "_FabricModule"]
 )
 def test_a_wrapper_is_opened(name):
     wrapper, model = type(name, (nn.Module,), {})(), small_convnet()
     wrapper.module = model
-    assert unwrap(wrapper) is model
-    assert unwrap(torch.compile(model)) is model
+    assert layers.unwrap(wrapper) is model
+    assert layers.unwrap(torch.compile(model)) is model
 
 
 def test_the_heads_of_a_tempered_model_are_the_layers_inside():
@@ -172,22 +162,22 @@ def test_two_heads_are_named():
         TstarError, match=r"Found 2 output layers \('one', 'two'\); pass head='one'"
     ):
         tstar.find_head(model)
-    assert [h.path for h in resolve_heads(model, "all", None)] == ["one", "two"]
-    assert [h.path for h in resolve_heads(model, ["two"], None)] == ["two"]
-    assert resolve_heads(model, "two", None)[0].layer is model.two
-    record = resolve_head(model, "one")
-    assert resolve_head(model, record) == record
-    assert resolve_head(torch.compile(model), "one").layer is model.one
+    assert [h.path for h in layers.resolve_heads(model, "all", None)] == ["one", "two"]
+    assert [h.path for h in layers.resolve_heads(model, ["two"], None)] == ["two"]
+    assert layers.resolve_heads(model, "two", None)[0].layer is model.two
+    record = layers.resolve_head(model, "one")
+    assert layers.resolve_head(model, record) == record
+    assert layers.resolve_head(torch.compile(model), "one").layer is model.one
     with pytest.raises(TstarError, match=r"must be a torch\.nn\.Module, got int"):
-        unwrap(3)
+        layers.unwrap(3)
 
 
 def test_a_head_inside_an_adapter_is_refused():
     model = nn.Sequential(nn.Linear(6, 8), nn.Module())
     model[1].base_layer = nn.Linear(8, 4)
     with pytest.raises(TstarError, match=r"an adapter \('1\.base_layer' is part of it"):
-        resolve_head(model, "1.base_layer")
-    check_head(model, resolve_head(model, "0"))
+        layers.resolve_head(model, "1.base_layer")
+    layers.check_head(model, layers.resolve_head(model, "0"))
 
 
 def test_a_model_that_never_runs_says_why():
@@ -255,13 +245,13 @@ def test_a_declared_layer_inside_is_the_one_that_a_run_finds():
 
 
 def test_what_a_model_takes_of_a_batch():
-    assert inputs_of([1, 2]) == inputs_of([1]) == inputs_of([1, 2, 3]) == 1
-    assert inputs_of((1, 2, 3)) == (1, 2, 3)
-    assert inputs_of({"a": 1}) == {"a": 1}
-    assert inputs_of([]) == []
-    nested = inputs_of([[1, 2], 3])
-    assert call(lambda pair: pair, nested) == [1, 2]
-    assert inputs_of(nested) == nested
+    assert layers.inputs_of([1, 2]) == layers.inputs_of([1]) == layers.inputs_of([1, 2, 3]) == 1
+    assert layers.inputs_of((1, 2, 3)) == (1, 2, 3)
+    assert layers.inputs_of({"a": 1}) == {"a": 1}
+    assert layers.inputs_of([]) == []
+    nested = layers.inputs_of([[1, 2], 3])
+    assert layers.call(lambda pair: pair, nested) == [1, 2]
+    assert layers.inputs_of(nested) == nested
 
 
 @pytest.mark.parametrize(
@@ -286,7 +276,7 @@ def test_what_a_model_takes_of_a_batch():
 def test_standard_inputs_of_transformers_follow_their_config(name, config, shapes):
     model = nn.Linear(6, 4)
     model.main_input_name, model.config = name, SimpleNamespace(**config)
-    given = [one for one in standard_inputs(model) if isinstance(one, dict)]
+    given = [one for one in layers.standard_inputs(model) if isinstance(one, dict)]
     assert [tuple(one[name].shape) for one in given] == [(n, *s) for n in (2, 1) for s in shapes]
     if name == "input_ids":
         assert all((one[name][:, -1] == 7).all() for one in given)  # the end of the sequence
@@ -306,7 +296,9 @@ def test_standard_inputs_of_transformers_follow_their_config(name, config, shape
 )
 def test_standard_inputs_fit_the_first_layer_that_tells(layer, shapes):
     for model in (layer, nn.Sequential(nn.LayerNorm(5), layer)):
-        assert [tuple(one.shape) for one in standard_inputs(model)] == [(2, *s) for s in shapes]
+        assert [tuple(one.shape) for one in layers.standard_inputs(model)] == [
+            (2, *s) for s in shapes
+        ]
 
 
 def test_examples_may_be_tuples_and_dicts():
@@ -416,8 +408,8 @@ def test_a_model_without_logits_is_refused():
 
 def test_tensors_are_found_at_any_depth_but_numbers_and_indices_are_none():
     a, b, index = torch.ones(2), torch.zeros(3), torch.arange(3)
-    found = tensors_in({"x": [a, (index, b)], "y": 3, "z": "text"})
+    found = layers.tensors_in({"x": [a, (index, b)], "y": 3, "z": "text"})
     assert len(found) == 2
     assert found[0] is a
     assert found[1] is b
-    assert tensors_in(index) == tensors_in(None) == []
+    assert layers.tensors_in(index) == layers.tensors_in(None) == []

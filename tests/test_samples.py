@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
+from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 import tstar
 from tests.csg_data import Pairs, blobs, pictures
-from tests.lab.data.forms import EXPECTED, X, Y
+from tests.lab.data.forms import EXPECTED, Stream, X, Y
 from tests.lab.data.forms import Pairs as Rows
 from tests.lab.data.forms import measured as csg
 from tstar import difficulty
@@ -33,14 +33,6 @@ def images():
 
 def read(data, labels=None, **options):
     return difficulty.read(open_samples(data, labels), **options)
-
-
-class Stream(IterableDataset):
-    def __init__(self, pairs):
-        self.pairs = pairs
-
-    def __iter__(self):
-        return iter(self.pairs)
 
 
 @pytest.fixture
@@ -75,7 +67,7 @@ def test_every_container_of_the_same_images_gives_the_same_bits(images, tmp_path
         (pil, y),
         (TensorDataset(first, torch.from_numpy(y)), None),
         (DataLoader(TensorDataset(unit, torch.from_numpy(y)), batch_size=16), None),
-        (DataLoader(Stream([(a, b) for a, b in zip(unit, y, strict=True)]), batch_size=7), None),
+        (DataLoader(Stream(unit, y), batch_size=7), None),
         ([{"image": p, "label": int(c)} for p, c in zip(pil, y, strict=True)], None),
         ([{"img": p, "kind": int(c)} for p, c in zip(pil, y, strict=True)], "kind"),
         (tmp_path / "a.npz", None),
@@ -238,17 +230,14 @@ def test_nan_pixels_of_a_stream_are_named(images):
         csg(Pairs(unit, images[1]))
 
 
-def test_unreadable_files_are_named_and_counted_and_skipped_on_request_only(folder):
+def test_an_unreadable_file_is_named_and_what_is_no_image_left_out(folder):
     root, x, y = folder
-    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
-    (root / "cow" / "zz.jpg").write_text("not an image", encoding="utf-8")
     (root / "cow" / "notes.txt").write_text("left out without a word", encoding="utf-8")
     (root / "cow" / ".hidden.png").write_text("likewise", encoding="utf-8")
-    with pytest.raises(TstarError, match=r"broken\.png.*skip unreadable"):
+    assert csg(root, samples=20).value == csg(x, y, samples=20).value
+    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
+    with pytest.raises(TstarError, match=r"broken\.png.*repair or remove it"):
         csg(root)
-    result = csg(root, samples=20, skip_unreadable=True)
-    assert "2 unreadable" in result.notes[0]
-    assert result.value == csg(x, y, samples=20).value
 
 
 def test_token_ids_are_refused_without_an_encoder():
@@ -331,9 +320,7 @@ def test_an_array_of_labels_is_coded_as_the_list_of_its_values(labels):
 
 
 @pytest.mark.parametrize(
-    "missing",
-    [None, float("nan"), pd.NaT, Decimal("NaN"), np.datetime64("NaT")],
-    ids=repr,
+    "missing", [None, float("nan"), pd.NaT, Decimal("NaN"), np.datetime64("NaT")], ids=repr
 )
 def test_a_label_that_is_missing_is_no_class(missing):
     with pytest.raises(TstarError, match="sample 1 has"):

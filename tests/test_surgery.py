@@ -1,7 +1,7 @@
 """temper, fold and untemper."""
 
 import copy
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,16 +18,17 @@ def network():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
 
 
-class Advice(SimpleNamespace):
-    def __float__(self):
-        return 3.0
+def to_leave(model):
+    """An advice that changes nothing."""
+    advice = tstar.recommend(model, optimizer="sgd", lr=0.1, steps=500, momentum=0.9)
+    return replace(advice, action="leave", temperature=1.0, norm=None)
 
 
 def test_the_advice_to_leave_the_model_leaves_it_and_folds_to_itself():
     model = network()
     x = torch.randn(3, 6)
     before = copy.deepcopy(model.state_dict())
-    assert tstar.temper(model, Advice(surgery=False)) is model  # an optimizer of before trains it
+    assert tstar.temper(model, to_leave(model)) is model  # an optimizer of before trains it
     assert [type(module) for module in model] == [nn.Linear, nn.ReLU, nn.Linear]
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert torch.equal(tstar.fold(model.eval())(x), model(x))
@@ -194,13 +195,6 @@ def test_the_heads_of_several_tasks_are_named(give):
     assert {type(head) for head in both.heads.values()} == {TemperedHead}
 
 
-class Leave(SimpleNamespace):
-    surgery = False
-
-    def __float__(self):
-        return 1.0
-
-
 class Masked(nn.Module):
     def __init__(self):
         super().__init__()
@@ -208,6 +202,11 @@ class Masked(nn.Module):
 
     def forward(self, x, attention_mask=None):
         return self.fc(self.body(x).relu())
+
+
+def left():
+    model = Masked()
+    return tstar.temper(model, to_leave(model))
 
 
 BATCH = torch.randn(16, 6)
@@ -229,7 +228,7 @@ def state_of(model):
 @pytest.mark.parametrize("helper", HELPERS.values(), ids=[*HELPERS])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_the_helpers_of_a_tempered_model_do_nothing_to_one_that_was_left(helper, wrapped):
-    model = tstar.temper(Masked(), Leave()).eval()
+    model = left().eval()
     outer = nn.ModuleDict({"net": model}) if wrapped else model
     outer.forward = model.forward  # as a LightningModule has its own
     before, logits = state_of(model), model(BATCH)
@@ -250,7 +249,7 @@ def test_param_groups_of_an_advice_to_leave_are_the_plain_ones():
     model = Masked()
     before = state_of(model)
     own = [{"params": model.body.parameters(), "lr": 0.5}, {"params": model.fc.parameters()}]
-    groups = tstar.param_groups(model, Leave(), lr=0.1, weight_decay=1e-4, groups=own)
+    groups = tstar.param_groups(model, to_leave(model), lr=0.1, weight_decay=1e-4, groups=own)
     assert [(len(g["params"]), g["lr"], g["weight_decay"]) for g in groups] == [
         (2, 0.5, 1e-4),
         (2, 0.1, 1e-4),
@@ -259,7 +258,7 @@ def test_param_groups_of_an_advice_to_leave_are_the_plain_ones():
 
 
 def test_a_copy_and_a_pickle_of_it_were_left_as_well(tmp_path):
-    model = tstar.temper(Masked(), Leave())
+    model = left()
     torch.save(model, tmp_path / "model.pt")
     loaded = torch.load(tmp_path / "model.pt", weights_only=False)
     for again in (copy.deepcopy(model), loaded):

@@ -60,8 +60,7 @@ class Wrapped(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("task", "named"),
-    [("multi_label_classification", "multi-label"), ("regression", "regression")],
+    ("task", "named"), [("multi_label_classification", "multi-label"), ("regression", "regression")]
 )
 def test_a_task_without_softmax_is_seen_through_wrappers(task, named):
     with pytest.raises(TstarError, match=named):
@@ -252,12 +251,8 @@ def test_segmentation_models_interpolate_after_the_head():
     tempered = tstar.temper(model, 3.0, head="all")
     x = torch.randn(2, 3, 32, 32)
     tempered.train()(x)
-    torch.testing.assert_close(
-        tstar.fold(tempered.eval(), allow_bias=True)(x)["out"],
-        tempered(x)["out"],
-        rtol=1e-4,
-        atol=1e-5,
-    )
+    folded = tstar.fold(tempered.eval(), allow_bias=True)
+    torch.testing.assert_close(folded(x)["out"], tempered(x)["out"], rtol=1e-4, atol=1e-5)
 
 
 def test_an_adapter_that_will_not_save_the_head_is_told():

@@ -29,24 +29,9 @@ _HOMES = {
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "Coefficients",
-    "Recommendation",
-    "Schedule",
-    "TstarError",
-    "TstarWarning",
-    "csg",
-    "explain",
-    "find_head",
-    "fold",
-    "load_folded",
-    "param_groups",
-    "recommend",
-    "temper",
-    "temperature",
-    "untemper",
-]
-
+__all__ = ["Coefficients", "Recommendation", "Schedule", "TstarError", "TstarWarning", "csg"]
+__all__ += ["explain", "find_head", "fold", "load_folded", "param_groups", "recommend", "temper"]
+__all__ += ["temperature", "untemper"]
 __getattr__ = lazy(__name__, {**_LAZY, "lab": None})
 
 

@@ -19,20 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar import samples as labeled
 from tstar.checks import printable, whole
 from tstar.errors import TstarError, guarded
 from tstar.neighbors import nearest
-from tstar.samples import (
-    MEMORY,
-    Samples,
-    as_array,
-    encode,
-    is_tensor,
-    looks_like_tokens,
-    memory_limit,
-    numbers,
-    open_samples,
-)
 
 Array = NDArray[Any]
 F64 = NDArray[np.float64]
@@ -88,7 +78,7 @@ def csg(
     neighbors = whole("neighbors", neighbors, least=1)
     seed = whole("seed", seed, least=0, most=2**64 - 1)
     size = None if size is None else whole("size", size, least=1, most=4096)
-    matrix = read(open_samples(data, labels), size, seed)
+    matrix = read(labeled.open_samples(data, labels), size, seed)
     counts = np.bincount(matrix.codes)
     if len(counts) < 2 or counts.min() < 2 or neighbors >= len(matrix.codes):
         few = [repr(c) for c, n in zip(matrix.classes, counts, strict=True) if n < 2]
@@ -190,7 +180,7 @@ class Matrix(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read(source: Samples, size: int | None = 32, seed: int = 0) -> Matrix:
+def read(source: labeled.Samples, size: int | None = 32, seed: int = 0) -> Matrix:
     """Step 1. The samples as rows of numbers: features as they are, images as pixels."""
     if source.tokens:
         raise TstarError(_TOKENS.format(f"{source.name} holds"))
@@ -215,9 +205,9 @@ def read(source: Samples, size: int | None = 32, seed: int = 0) -> Matrix:
         else:
             values = x.reshape(len(x), -1)
             check_values(values)
-    codes, classes = encode(labels)
+    codes, classes = labeled.encode(labels)
     scale, notes = _unit(values, images)
-    return Matrix(values, codes, _named(classes, source.names), scale, (*notes, *source.notes))
+    return Matrix(values, codes, _named(classes, source.names), scale, notes)
 
 
 def is_image(batch: Array) -> bool:
@@ -227,14 +217,15 @@ def is_image(batch: Array) -> bool:
 
 def sample_array(sample: Any) -> tuple[Array, bool]:
     """One sample as a batch of one, and whether it was a tensor."""
-    array = from_pil(sample) if hasattr(sample, "getbands") else as_array(sample, "A sample")
+    picture = hasattr(sample, "getbands")  # of PIL
+    array = from_pil(sample) if picture else labeled.as_array(sample, "A sample")
     if array is None:
         raise TstarError(f"A sample must be an image or an array, got {type(sample).__name__}.")
-    array = numbers(array, "A sample")[None]
-    if looks_like_tokens(array.shape[1:], array.dtype):
+    array = labeled.numbers(array, "A sample")[None]
+    if labeled.looks_like_tokens(array.shape[1:], array.dtype):
         raise TstarError(_TOKENS.format("rows of whole numbers look like"))
     known = is_image(array) or array.dtype in (np.uint8, np.float32, np.float64)
-    return array if known else array.astype(np.float64), is_tensor(sample)
+    return array if known else array.astype(np.float64), labeled.is_tensor(sample)
 
 
 def image_rows(images: Array, size: int | None, tensor: bool = False) -> Array:
@@ -331,11 +322,11 @@ def stacked(rows: Iterable[Array]) -> Array:
                 "images to one size."
             )
         size, count = size + part.nbytes, count + len(part)
-        if size > (limit := memory_limit()):
+        if size > (limit := labeled.memory_limit()):
             raise TstarError(
                 f"The data must fit into {limit >> 20:,} MB, but {count:,} samples of "
-                f"{part.shape[1]:,} values do not; pass a smaller size or a limit, or set {MEMORY} "
-                "to more."
+                f"{part.shape[1]:,} values do not; pass a smaller size, or set {labeled.MEMORY} to "
+                "more."
             )
         parts.append(part)
     if len({part.dtype for part in parts}) > 1:  # floats may lie between images that were rounded

@@ -13,13 +13,14 @@ from typing import Any, SupportsFloat
 import torch
 from torch import Tensor, nn
 
+from tstar.advice import Recommendation
 from tstar.checks import positive
 from tstar.errors import TstarError, guarded, unknown
 from tstar.facts import preceding_norm
 from tstar.head import warn
 from tstar.monitor import trust_rate, warn_of_misfit
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
-from tstar.training import highest_rate, unwrapped
+from tstar.training import groups_of, highest_rate, unwrapped
 
 # The rates that a group has, those that a scheduler has for each group, and what else it has.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
@@ -58,7 +59,7 @@ def factors(temperature: float, optimizer: str = "sgd") -> dict[str, float]:
 @guarded("tstar.param_groups stopped in what you passed")
 def param_groups(
     model: nn.Module,
-    temperature: SupportsFloat,
+    temperature: SupportsFloat | Recommendation,
     lr: float,
     weight_decay: float = 0.0,
     optimizer: str = "sgd",
@@ -78,8 +79,8 @@ def param_groups(
 
     Args:
         model: a plain classifier, or one tempered with T = 1 (for the batch norm).
-        temperature: T, or what :func:`tstar.recommend` returns; without surgery in the advice, the
-            groups are plain.
+        temperature: T, or an advice of :func:`tstar.recommend`; without surgery in it, the groups
+            are plain.
         lr: the learning rate of the model (``advice.lr``); the head's is derived.
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
@@ -111,9 +112,11 @@ def param_groups(
     if optimizer != "sgd":
         usual["eps"] = eps
     given = [{**usual, **group, "params": _tensors(group)} for group in groups]
-    if not getattr(temperature, "surgery", True):
-        return given
-    told = getattr(temperature, "head", None) if head is None else head
+    told: Any = head
+    if isinstance(temperature, Recommendation):
+        if not temperature.surgery:
+            return given
+        told = temperature.head if head is None else head
     found = resolve_head(model, told, example_input)
     check_head(model, found)
     warn_of_misfit(temperature, [found])
@@ -177,8 +180,9 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
     optimizer, parts = unwrapped(optimizer), list(_parts(scheduler))
     groups = optimizer.param_groups
     heads = [unwrap(model).get_submodule(head.path) for head in advice.heads]
-    weights = {id(head.weight) for head in heads}
-    at = next((i for i, g in enumerate(groups) if weights & {*map(id, g["params"])}), 0)
+    layers = nn.ModuleList(heads)
+    trained = groups_of(optimizer, layers)
+    at = (trained or groups_of(optimizer))[0]
     if advice.head_lr is not None and math.isclose(highest_rate(groups[at]), advice.head_lr):
         return  # done before
     peaks = [part.max_lrs[at] for part in parts if hasattr(part, "max_lrs")]  # of CyclicLR
@@ -199,11 +203,10 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
             group["weight_decay"] / decay if decay else 1
         )
     if advice.head_lr is not None:
-        own = {id(p) for head in heads for p in head.parameters()}
-        for i in range(len(groups)):
-            if own & {*map(id, groups[i]["params"])}:
-                mine = _own_group(optimizer, parts, i, own)
-                _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
+        own = {id(p) for p in layers.parameters()}
+        for i in trained:
+            mine = _own_group(optimizer, parts, i, own)
+            _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
 
 
 def _parts(scheduler: Any) -> Iterator[Any]:

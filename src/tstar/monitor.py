@@ -20,10 +20,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tstar import output_layer as layers
+from tstar.advice import Recommendation
 from tstar.checks import whole
 from tstar.errors import TstarError, guarded
 from tstar.head import TemperedHead, class_dim, expect_left, warn
-from tstar.training import highest_rate
+from tstar.training import groups_of, highest_rate
 
 _MEMORY = 10  # batches after which the running statistics should have forgotten most
 _FIRST, _EVERY = 20, 64  # steps that are looked at: the first ones, and then one of so many
@@ -39,15 +40,14 @@ _awaiting: WeakKeyDictionary[nn.Module, tuple[dict[str, float], WeakSet[Any]]] =
 _hooks: list[Any] = []
 
 
-def numbers_of(advice: Any) -> dict[str, float]:
+def numbers_of(advice: Recommendation | None) -> dict[str, float]:
     """What an advice wants the output layer to train with: the rate, and a decay that it sets."""
-    if getattr(advice, "leave", False):
+    if advice is None or advice.leave:
         return {}
-    rate = getattr(advice, "head_lr", None) or getattr(advice, "lr", None)
-    decay = getattr(advice, "weight_decay", None)
-    if decay == getattr(getattr(advice, "training", None), "weight_decay", None):
-        decay = None
-    return {n: v for n, v in (("lr", rate), ("weight_decay", decay)) if v is not None}
+    wanted = {"lr": advice.head_lr or advice.lr, "weight_decay": advice.weight_decay}
+    if advice.weight_decay == advice.training.weight_decay:
+        del wanted["weight_decay"]
+    return {name: value for name, value in wanted.items() if value is not None}
 
 
 def expect_update(head: nn.Module, wanted: dict[str, float]) -> None:
@@ -95,8 +95,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def _check_numbers(head: Any, optimizer: Any, wanted: dict[str, float]) -> None:
     """Once, if the optimizer trains the head: warn if rate or decay are not as advised."""
-    groups = [g for g in optimizer.param_groups if any(p is head.weight for p in g["params"])]
-    for group in groups:
+    for group in (optimizer.param_groups[i] for i in groups_of(optimizer, head)[:1]):
         found = {"lr": highest_rate(group), "weight_decay": group.get("weight_decay") or 0.0}
         off = [n for n, value in wanted.items() if not math.isclose(found[n], value, rel_tol=_NEAR)]
         if off:
@@ -122,10 +121,10 @@ def _warn_of_missed(head: TemperedHead, optimizers: Iterable[Any]) -> None:
         )
 
 
-def warn_of_misfit(advice: Any, heads: Sequence[layers.Head]) -> None:
+def warn_of_misfit(temperature: Any, heads: Sequence[layers.Head]) -> None:
     """Warn if an advice is for another M or K; a number is for all."""
-    facts = getattr(advice, "facts", heads[0])
-    M, K = facts.num_features, facts.num_classes
+    about = temperature.facts if isinstance(temperature, Recommendation) else heads[0]
+    M, K = about.num_features, about.num_classes
     if (M, K) not in {(h.num_features, h.num_classes) for h in heads}:
         warn(
             f"The advice is for M = {M}, K = {K}, but it is applied to {heads[0]}, for which "

@@ -11,7 +11,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -44,7 +44,6 @@ class Samples:
     names: Sequence[Any] | None = None  # of classes that are numbers
     tokens: bool = False  # ids, whose distances mean nothing
     tensor: bool = False  # images have their channels first
-    notes: list[str] = field(default_factory=list)  # what was left out, once they have been read
 
     def read(self, positions: Sequence[int] | None = None, seed: int = 0) -> Pairs:
         """The pairs; code of yours that runs on the way draws on generators of its own."""
@@ -374,16 +373,12 @@ def plain(label: Any, position: int) -> Hashable:
 
 def memory_limit() -> int:
     """How many bytes of data may be kept: half of the memory, or ``$TSTAR_MEMORY_MB``."""
-    try:
-        half = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2) >> 20
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        half = 4096
-    return number_from(MEMORY, half) << 20
-
-
-def number_from(variable: str, default: int) -> int:
-    """A whole number that the environment may set."""
-    given = os.environ.get(variable, "")
+    given = os.environ.get(MEMORY, "")
     if given and not given.isdecimal():
-        raise TstarError(f"{variable} must be a whole number, got {given!r}.")
-    return int(given[:15]) if given else default
+        raise TstarError(f"{MEMORY} must be a whole number, got {given!r}.")
+    if given:
+        return int(given[:15]) << 20
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 4096 << 20

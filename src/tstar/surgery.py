@@ -21,6 +21,7 @@ from torch.nn.modules import loss as torch_losses
 
 from tstar import monitor
 from tstar import output_layer as layers
+from tstar.advice import Recommendation
 from tstar.checks import positive
 from tstar.errors import TstarError, TstarWarning, guarded, require, shown, unknown
 from tstar.head import (
@@ -41,7 +42,7 @@ State = dict[str, Tensor]
 @guarded("tstar.temper stopped in what you passed")
 def temper(
     model: nn.Module,
-    temperature: SupportsFloat,
+    temperature: SupportsFloat | Recommendation,
     *,
     head: str | layers.Head | Sequence[str] | None = None,
     example_input: Any = None,
@@ -59,8 +60,8 @@ def temper(
 
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or what :func:`tstar.recommend` returns. An advice without surgery gives
-            back the model itself; :func:`fold` and the like then do nothing.
+        temperature: T, or an advice of :func:`tstar.recommend`. One without surgery gives back the
+            model itself; :func:`fold` and the like then do nothing.
         head: the output layer's path, its record, several paths, or ``"all"`` for heads that are
             averaged; found by :func:`tstar.find_head` by default.
         example_input: passed to :func:`tstar.find_head`.
@@ -84,36 +85,37 @@ def temper(
     >>> temper(model, 4.0)[2].temperature
     tensor(4.)
     """
-    if not getattr(temperature, "surgery", True):
+    advice = temperature if isinstance(temperature, Recommendation) else None
+    if advice is not None and not advice.surgery:
         model = layers.scratch_copy(model) if inplace is False else model
         model.left_plain = True  # type: ignore[assignment]
-        for found in getattr(temperature, "heads", ()):
+        for found in advice.heads:
             layer = layers.unwrap(model).get_submodule(found.path)
-            monitor.expect_update(layer, monitor.numbers_of(temperature))
+            monitor.expect_update(layer, monitor.numbers_of(advice))
         return model
     _refuse_wrapper(model)
-    told = getattr(temperature, "head", None) if head is None else head
-    heads = _heads(model, temperature, told, example_input, loss)
+    if advice is not None:
+        head = advice.head if head is None else head
+        steps = advice.training.steps if steps is None else steps
+    before: Any = norm
+    if norm == "advised":
+        before = "batch" if advice is None else advice.norm
+    heads = _heads(model, temperature, head, example_input, loss)
     live = None if inplace is False else _live_optimizer(optimizer, heads)
     if not (inplace or live):
         model = layers.scratch_copy(model)
     elif any(found.path == "" for found in heads):
         raise TstarError("A model that is its own output layer needs inplace=False.")
-    if steps is None:
-        steps = getattr(getattr(temperature, "training", None), "steps", None)
-    if norm == "advised":
-        advised = hasattr(temperature, "surgery")  # a tensor has a norm too
-        norm = getattr(temperature, "norm", None) if advised else "batch"
     for found in heads:
         layer = model.get_submodule(found.path)
-        new = TemperedHead(layer, float(temperature), norm)
+        new = TemperedHead(layer, float(temperature), before)
         monitor.shorten_memory(new.norm, steps)
         model = replaced(model, layer, new)
     _refuse_bypass(model, example_input)
     for new in layers.tempered_heads(model).values():
         if live is not None:
             monitor.join_optimizer(live, new)
-        monitor.expect_update(new, monitor.numbers_of(temperature))
+        monitor.expect_update(new, monitor.numbers_of(advice))
     return model
 
 

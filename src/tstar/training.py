@@ -198,9 +198,7 @@ def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
         return {"optimizer": optimizer.lower()}
     with guarded(f"optimizer must be a torch optimizer or a name; {shown(optimizer)} raised"):
         inner = unwrapped(optimizer)
-        own = [inner.param_groups[i] for i in groups_of(inner, layer)]
-        # Biases often have a group without decay: of equal rates the one with decay counts.
-        group = max(own, key=lambda one: (highest_rate(one), one.get("weight_decay") or 0.0))
+        group = inner.param_groups[(groups_of(inner, layer) or groups_of(inner))[0]]
         # A cycle of momentum starts at its highest; the optimizer's default is what was given.
         momentum = (inner.defaults if "max_momentum" in group else group).get("momentum")
         names = [kind.__name__.lower() for kind in type(inner).__mro__]
@@ -220,12 +218,20 @@ def unwrapped(optimizer: Any) -> Any:
     return optimizer
 
 
-def groups_of(optimizer: Any, layer: Any) -> list[int]:
-    """Which of an optimizer's groups train a layer; all of them if none does, or none is named."""
+def groups_of(optimizer: Any, layer: Any = None) -> list[int]:
+    """Which of an optimizer's groups train a layer (all without one), the one that counts first.
+
+    It has the highest rate, and of equal rates the most decay: biases often have none.
+    """
     groups = optimizer.param_groups
-    mine = {id(p) for p in layer.parameters()} if layer is not None else set()
-    own = [i for i, group in enumerate(groups) if any(id(p) in mine for p in group["params"])]
-    return own or list(range(len(groups)))
+    mine = set() if layer is None else {id(p) for p in layer.parameters()}
+
+    def rank(i: int) -> tuple[float, float]:
+        return highest_rate(groups[i]), groups[i].get("weight_decay") or 0.0
+
+    places = range(len(groups))
+    own = [i for i in places if layer is None or mine & {*map(id, groups[i]["params"])}]
+    return sorted(own, key=rank, reverse=True)
 
 
 def highest_rate(group: Any) -> float:
@@ -243,7 +249,7 @@ def _highest(scheduler: Any, layer: Any) -> float:
             f"{type(scheduler).__name__}."
         )
     optimizer = unwrapped(inner.optimizer)
-    own = groups_of(optimizer, layer)
+    own = groups_of(optimizer, layer) or groups_of(optimizer)
     kept = [getattr(inner, name, None) or () for name in ("base_lrs", "base_values", "max_lrs")]
     rates = [rates[i] for rates in kept for i in own if i < len(rates)]
     known = [number("A scheduler's rate", rate) for rate in rates]

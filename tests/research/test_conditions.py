@@ -2,39 +2,26 @@
 
 from collections import Counter
 
-from research.conditions import (
-    DATA,
-    DEEP,
-    DEEP_FAMILIES,
-    FAMILIES,
-    PROBED,
-    PROBES,
-    TUNED,
-    TUNING,
-    advised,
-    classes_of,
-    draw,
-    features_of,
-)
+from research import conditions
 from research.running import identity
 from research.second_atlas import missing, plain_runs, runs_of, tuned
 
 
 def test_a_condition_depends_on_its_place_alone():
-    assert draw(11) == draw(11)
-    assert draw(11) != draw(11, seed=1)
+    assert conditions.draw(11) == conditions.draw(11)
+    assert conditions.draw(11) != conditions.draw(11, seed=1)
 
 
 def test_every_block_has_every_family_once():
-    size = len(FAMILIES)
+    size = len(conditions.FAMILIES)
     for block in range(3):
-        families = Counter(draw(block * size + i).family for i in range(size))
-        assert families == Counter(dict.fromkeys(FAMILIES, 1))
+        families = Counter(conditions.draw(block * size + i).family for i in range(size))
+        assert families == Counter(dict.fromkeys(conditions.FAMILIES, 1))
 
 
 def test_ranges():
-    drawn = [draw(i).plain for i in range(120)]
-    sizes = {name: facts for sets in DATA.values() for name, facts in sets.items()}
+    drawn = [conditions.draw(i).plain for i in range(120)]
+    sizes = {name: facts for sets in conditions.DATA.values() for name, facts in sets.items()}
     for spec in drawn:
         assert 16 <= spec.num_features <= 2048
         assert spec.config.batch_size <= spec.train_samples / 2
@@ -46,17 +33,17 @@ def test_ranges():
 
 
 def test_probes_train_the_output_layer_alone():
-    drawn = [draw(PROBES + i) for i in range(12)]
-    assert {c.plain.dataset for c in drawn} == set(PROBED)
+    drawn = [conditions.draw(conditions.PROBES + i) for i in range(12)]
+    assert {c.plain.dataset for c in drawn} == set(conditions.PROBED)
     for condition in drawn:
         assert condition.family == "probe"
-        assert features_of(condition.plain) in (384, 1280)
+        assert conditions.features_of(condition.plain) in (384, 1280)
         assert condition.plain.model == "research.networks:linear"
 
 
 def test_long_runs_of_every_deep_family_in_turn():
-    drawn = [draw(DEEP + i) for i in range(12)]
-    assert [c.family for c in drawn] == 2 * list(DEEP_FAMILIES)
+    drawn = [conditions.draw(conditions.DEEP + i) for i in range(12)]
+    assert [c.family for c in drawn] == 2 * list(conditions.DEEP_FAMILIES)
     for condition in drawn:
         spec = condition.plain
         assert condition.long
@@ -66,11 +53,11 @@ def test_long_runs_of_every_deep_family_in_turn():
 
 
 def test_fine_tuning_takes_every_pair_in_turn_and_is_brief():
-    drawn = [draw(TUNING + i) for i in range(len(TUNED))]
-    assert [c.family for c in drawn] == [network for network, _ in TUNED]
+    drawn = [conditions.draw(conditions.TUNING + i) for i in range(len(conditions.TUNED))]
+    assert [c.family for c in drawn] == [network for network, _ in conditions.TUNED]
     for condition in drawn:
         assert condition.plain.scenario == "finetune"
-        assert (classes_of(condition.plain), features_of(condition.plain)) in [
+        assert (conditions.classes_of(condition.plain), conditions.features_of(condition.plain)) in [
             (101, 1280), (10, 1280), (102, 1280), (43, 1280), (77, 384), (150, 384)
         ]  # fmt: skip
         found = _run_all(condition, lambda s: 0.5)
@@ -89,7 +76,7 @@ def _run_all(condition, value):
 
 
 def test_plain_is_tuned_by_validation_in_both_directions():
-    condition = draw(0)
+    condition = conditions.draw(0)
     usual = condition.plain.config
     for sign in (1, -1):
         found = _run_all(condition, lambda s, sign=sign: 0.5 + sign * s.config.lr / 1e3)
@@ -101,17 +88,17 @@ def test_plain_is_tuned_by_validation_in_both_directions():
 
 
 def test_who_has_tuned_is_compared_at_the_tuned_rate_on_two_seeds():
-    condition = draw(0)
+    condition = conditions.draw(0)
     found = _run_all(condition, lambda s: 0.5 + s.config.lr / 1e3)
     chosen = tuned(condition, found)
     assert chosen.config.lr != condition.plain.config.lr
     there = [s for s in runs_of(condition, found) if s.config == chosen.config]
-    for norm, T in (("none", 1.0), ("batch", advised(chosen))):
+    for norm, T in (("none", 1.0), ("batch", conditions.advised(chosen))):
         assert {s.seed for s in there if (s.norm, s.temperature) == (norm, T)} == {0, 1}
 
 
 def test_a_run_that_diverged_counts_as_chance():
-    condition = draw(0)
+    condition = conditions.draw(0)
     low, found = condition.at(lr=1.0), {}
     while todo := missing(condition, found):
         for s in todo:

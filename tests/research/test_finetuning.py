@@ -9,6 +9,7 @@ pytest.importorskip("peft")
 import transformers
 
 from research import finetuning
+from tests.networks import tiny_bert
 from tstar.output_layer import find_head
 
 WORDS = ["[PAD]", "[UNK]", *"abcdefgh"]
@@ -19,14 +20,7 @@ def root(tmp_path, save_tokenizer, monkeypatch):
     for part in ("train", "test"):
         lines = "".join(f"{i % 3},{'a b c d '[: 2 * (1 + i % 4)]}\n" for i in range(40))
         (tmp_path / f"banking77_{part}.csv").write_text("label,text\n" + lines, encoding="utf-8")
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
+    config = tiny_bert(vocab_size=len(WORDS), num_hidden_layers=2, max_position_embeddings=32)
     transformers.BertModel(config).save_pretrained(tmp_path / "minilm")
     save_tokenizer(tmp_path / "minilm", WORDS)
     monkeypatch.setenv("TSTAR_DATA", str(tmp_path))

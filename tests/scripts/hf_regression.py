@@ -4,12 +4,8 @@ packages: transformers
 outcome: refuses "got a regression model"
 """
 
-from transformers import BertConfig, BertForSequenceClassification
+import toy
 
 import tstar
 
-config = BertConfig(
-    vocab_size=40, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, num_labels=3,
-    problem_type="regression",
-)  # fmt: skip
-tstar.temper(BertForSequenceClassification(config), 4.0)
+tstar.temper(toy.bert(problem_type="regression"), 4.0)

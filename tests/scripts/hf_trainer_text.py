@@ -7,24 +7,14 @@ slow: true
 
 import tempfile
 
-import torch
 import toy
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import BertForSequenceClassification, Trainer, TrainingArguments
 
 import tstar
 from tstar.lab.callbacks.transformers import TemperatureCallback
 
-torch.manual_seed(0)
 data = toy.tokens()
-config = BertConfig(
-    vocab_size=40,
-    hidden_size=32,
-    intermediate_size=64,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    num_labels=3,
-)
-model = tstar.temper(BertForSequenceClassification(config), 3.0)
+model = tstar.temper(toy.bert(), 3.0)
 rows = [{"input_ids": ids, "labels": int(label)} for ids, label in zip(*data, strict=True)]
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(

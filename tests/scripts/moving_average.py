@@ -6,7 +6,6 @@ outcome: folds
 
 import torch
 import toy
-from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import tstar
@@ -16,12 +15,7 @@ data = toy.points()
 online = tstar.temper(toy.mlp(), 4.0)
 average = AveragedModel(online, multi_avg_fn=get_ema_multi_avg_fn(0.9))
 optimizer = torch.optim.SGD(online.parameters(), lr=0.1, momentum=0.9)
-for _ in range(6):
-    for inputs, targets in toy.loader(data):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(online(inputs), targets).backward()
-        optimizer.step()
-        average.update_parameters(online)
+toy.train(online, optimizer, data, 6, after=lambda: average.update_parameters(online))
 model = tstar.monitor.recalibrate(average.module, toy.loader(data))
 accuracy, x = toy.accuracy(model, data), data[0]
 plain = tstar.fold(model)

@@ -10,28 +10,12 @@ import tempfile
 import torch
 import toy
 from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import BertConfig, BertForSequenceClassification
 
 import tstar
 
-
-def base():
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=40,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_labels=3,
-    )
-    return tstar.temper(BertForSequenceClassification(config), 3.0)
-
-
 data = toy.tokens()
-adapted = get_peft_model(
-    base(), LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "value"])
-)
+lora = LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "value"])
+adapted = get_peft_model(tstar.temper(toy.bert(), 3.0), lora)
 optimizer = torch.optim.AdamW([p for p in adapted.parameters() if p.requires_grad], lr=1e-2)
 for _ in range(10):
     for ids, labels in toy.loader(data):
@@ -40,7 +24,7 @@ for _ in range(10):
         optimizer.step()
 with tempfile.TemporaryDirectory() as folder:
     adapted.save_pretrained(folder)
-    loaded = PeftModel.from_pretrained(base(), folder)
+    loaded = PeftModel.from_pretrained(tstar.temper(toy.bert(), 3.0), folder)
 model = loaded.merge_and_unload().eval()
 accuracy, x = toy.accuracy(model, data), data[0]
 assert torch.allclose(model(x).logits, adapted.eval()(x).logits, atol=1e-5)

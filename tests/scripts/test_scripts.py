@@ -76,11 +76,8 @@ def check_folded(model: torch.nn.Module, plain: torch.nn.Module, x: torch.Tensor
 def logits(output):
     if isinstance(output, tuple):
         return output[-1]
-    return (
-        output["out"]
-        if isinstance(output, dict) and "out" in output
-        else getattr(output, "logits", output)
-    )
+    named = isinstance(output, dict) and "out" in output
+    return output["out"] if named else getattr(output, "logits", output)
 
 
 def test_there_are_enough_and_each_header_is_whole() -> None:

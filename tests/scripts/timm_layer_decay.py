@@ -11,7 +11,6 @@ import toy
 from timm.optim import create_optimizer_v2
 from timm.utils import ModelEmaV3
 from timm.utils.model import reparameterize_model
-from torch import nn
 
 import tstar
 
@@ -20,12 +19,7 @@ data = toy.images(size=32)
 model = tstar.temper(timm.create_model("resnet10t", num_classes=4), 2.0)
 optimizer = create_optimizer_v2(model, opt="adamw", lr=2e-3, weight_decay=0.05, layer_decay=0.8)
 average = ModelEmaV3(model, decay=0.5)
-for _ in range(5):
-    for inputs, targets in toy.loader(data):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(inputs), targets).backward()
-        optimizer.step()
-        average.update(model)
+toy.train(model, optimizer, data, after=lambda: average.update(model))
 model = average.module
 accuracy, x = toy.accuracy(model, data), data[0]
 plain = reparameterize_model(model)

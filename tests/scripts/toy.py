@@ -36,15 +36,24 @@ def mlp(classes: int = 4) -> nn.Sequential:
     return nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, classes))
 
 
-def train(
-    model: nn.Module, optimizer: torch.optim.Optimizer, data: tuple[Tensor, Tensor], epochs: int = 5
-) -> None:
+def bert(**others):
+    """A small BERT for the three classes of :func:`tokens`."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    config = BertConfig(vocab_size=40, num_attention_heads=2, num_labels=3, **sizes, **others)
+    return BertForSequenceClassification(config)
+
+
+def train(model, optimizer, data, epochs=5, after=lambda: None):
     model.train()
     for _ in range(epochs):
         for x, y in loader(data):
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
+            after()
 
 
 def accuracy(model: nn.Module, data: tuple[Tensor, Tensor]) -> float:

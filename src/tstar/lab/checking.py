@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from tstar.advice import Recommendation, recommend
 from tstar.checks import positive, whole
 from tstar.checks import share as checked_share
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, unknown
 from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task
 from tstar.lab.methods import get
-from tstar.lab.methods.common import changed, predict, told
+from tstar.lab.methods.common import changed, told
 from tstar.lab.methods.interface import Facts, Method, Recipe
 from tstar.lab.statistics import noise
 from tstar.lab.training.config import OPTIMIZERS, Config
@@ -283,12 +283,9 @@ def _train(
         head=facts.head,
         progress=on_time,
     )
-    parts, result = trained.parts, trained.result
-    if result.status == "diverged":
-        return _Outcome(1 / K, [1 / K] * len(parts.y_test), True)
-    logits = predict(trained.model, parts.x_test, prepare=parts.ready)
-    right = (logits.argmax(1) == parts.y_test).double().tolist()
-    return _Outcome(result.val_accuracy or 0.0, right, False)
+    if trained.result.status == "diverged":
+        return _Outcome(1 / K, [1 / K] * len(trained.parts.y_test), True)
+    return _Outcome(trained.result.val_accuracy or 0.0, trained.right(), False)
 
 
 def _plan(
@@ -369,11 +366,9 @@ def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Modu
     """A fresh model from a seed; the caller's random generators stay as they are."""
     if isinstance(make_model, nn.Module):
         return copy.deepcopy(make_model)
-    with torch.random.fork_rng(devices=[]), own.explained("make_model"):
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = make_model()
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"make_model() must return a torch.nn.Module, got {shown(model)}.")
+        model: nn.Module = own.call("make_model", make_model, returns=nn.Module)
     return model
 
 

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tstar.errors import TstarError, guarded
+from tstar.errors import TstarError, guarded, require
 from tstar.head import TemperedHead, owns_numbers
 
 State = dict[str, Tensor]
 _LAYERS = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}
+
+
+def read_tensors(path: Path) -> tuple[Any, dict[str, str]]:
+    """What a file of weights holds, and its metadata. Nothing is unpickled."""
+    if path.suffix != ".safetensors":
+        return torch.load(path, map_location="cpu", weights_only=True), {}
+    with require("safetensors", "text").safe_open(path, framework="pt") as file:
+        names = [*file.keys()]
+        return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
 
 
 def tempered_prefixes(state: Mapping[str, Any]) -> list[str]:

@@ -8,18 +8,23 @@ labels for almost a third of the training images.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import torch
+from torch import nn
 
-    from torch import nn
-
-    from tstar.advice import Recommendation
-    from tstar.lab.data import DataSet
+from tstar.advice import Recommendation, recommend
+from tstar.lab import methods
+from tstar.lab.data import DataSet, load
+from tstar.lab.models import fitting_model
+from tstar.lab.statistics import noise
+from tstar.lab.training import Config, running
 
 TRAIN_IMAGES = 400
 NOISE = 0.2  # standard deviation of the pixel noise, as a share of the gray scale
@@ -45,8 +50,6 @@ class Demo:
     @property
     def sentence(self) -> str:
         """What the advice gained, or that it gained nothing beyond noise."""
-        from tstar.lab.statistics import noise
-
         if self.advice.leave:
             return "The advice is to leave this model as it is, so there is nothing to compare."
         plain, advised = (self.accuracy(way) for way in WAYS)
@@ -62,10 +65,6 @@ class Demo:
 @cache
 def hard_digits() -> DataSet:
     """Digits with few training images, noisy pixels and wrong labels; the same for every run."""
-    import torch
-
-    from tstar.lab.data import load
-
     everything = load("digits")
     data = everything.subset(train=TRAIN_IMAGES)
     generator = torch.Generator().manual_seed(0)
@@ -90,38 +89,24 @@ def hard_digits() -> DataSet:
 
 
 def network(seed: int) -> nn.Module:
-    from tstar.lab.models import fitting_model
-
     return fitting_model(NETWORK, hard_digits(), FEATURES, seed)
 
 
 def train_one(way: str, seed: int) -> tuple[list[float], list[float]]:
     """Test accuracy in percent after each epoch, and how right each sample is at the end."""
-    import torch
-
-    from tstar.lab.methods import get
-    from tstar.lab.training import Config, predict
-    from tstar.lab.training.running import run
-
     torch.set_num_threads(1)  # this process is ours alone: one of a pool, one thread each
     data = hard_digits()
     look: dict[str, Any] = {"test_curve": True, "padding": 1, "flip": False, "rotation": 0.0}
     config = Config(steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, **look)
-    trained = run(get(way), lambda: network(seed), data, config, num_classes=10, seed=seed)
-    logits = predict(trained.model, trained.parts.x_test, prepare=trained.parts.ready)
-    right = (logits.argmax(1) == data.y_test).double().tolist()
-    return [100 * share for share in trained.result.curves["test_accuracy"]], right
+    how: dict[str, Any] = {"num_classes": 10, "seed": seed}
+    trained = running.run(methods.get(way), lambda: network(seed), data, config, **how)
+    return [100 * share for share in trained.result.curves["test_accuracy"]], trained.right()
 
 
 def run(
     seeds: int = 4, workers: int = 2, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Demo:
     """Ask for the advice, train both ways on ``workers`` processes, and collect the results."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    from tstar.advice import recommend
-
     how: dict[str, Any] = {"optimizer": "sgd", "lr": LR, "momentum": 0.9, "weight_decay": 5e-4}
     how |= {"steps": STEPS, "batch_size": BATCH, "samples": TRAIN_IMAGES, "scenario": "scratch"}
     advice = recommend(network(0), scheduler="cosine", **how)

@@ -65,15 +65,25 @@ def load(reference: str) -> Callable[..., Any]:
     return known[name]
 
 
-def call(reference: str, function: Callable[..., Any], *args: Any, **offered: Any) -> Any:
+def call(
+    reference: str,
+    function: Callable[..., Any],
+    *args: Any,
+    returns: type = object,
+    **offered: Any,
+) -> Any:
     """Call a part with those of the ``offered`` keywords that it takes; its errors name it."""
     with explained(reference):
-        return function(*args, **{k: v for k, v in offered.items() if takes(function, k)})
+        value = function(*args, **{k: v for k, v in offered.items() if takes(function, k)})
+    if not isinstance(value, returns):
+        wanted, got = f"{returns.__module__}.{returns.__name__}", type(value).__name__
+        raise TstarError(f"{reference} must return an instance of {wanted}, got {got}.")
+    return value
 
 
-def bound(reference: str) -> Callable[..., Any]:
+def bound(reference: str, returns: type = object) -> Callable[..., Any]:
     """A part, imported once; whatever it raises names it."""
-    return partial(call, reference, load(reference))
+    return partial(call, reference, load(reference), returns=returns)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import tstar.lab.calculator
 from tstar.errors import TstarError
 from tstar.formula import choose_variant, csg_range, published, temperature
 from tstar.lab.calculator import facts
-from tstar.lab.methods.rules import on_one_axis
+from tstar.lab.methods.rules import LABELS, rule
 from tstar.lab.report.law import law
 
 HERE = Path(tstar.lab.calculator.__file__).parent
@@ -54,9 +55,9 @@ def told(M, K, csg):
     return {"num_features": M, "num_classes": K, "csg": csg}
 
 
-def python(*case, **options):
+def python(*case, by=temperature, **options):
     try:
-        return temperature(*case, **options)
+        return by(*case, **options)
     except TstarError:
         return None
 
@@ -76,8 +77,8 @@ def test_the_equation_and_the_rules(run):
     for case, got in zip(TASKS, run(code, [told(*case) for case in TASKS]), strict=True):
         for name in published():
             same(got["sets"][name], python(*case, variant=name))
-        for rule in on_one_axis(*case, base_features=64):
-            same(got["rules"][rule.name], rule.temperature)
+        for name in LABELS:
+            same(got["rules"][name], python(*case, by=partial(rule, name, base_features=64)))
 
 
 def test_the_choice_without_a_training(run):

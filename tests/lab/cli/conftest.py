@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 import tstar.lab.sweep.engine
 from tests.lab.cli.program import faulty
+from tests.lab.sweep.small import InlineEngine
 from tstar.errors import TstarError
 from tstar.lab.cli import app as program
 from tstar.lab.cli.app import _load_commands, app
-from tstar.lab.sweep.execute import execute
 
 STUDY = """
 csg = false
@@ -27,23 +27,13 @@ seeds = 2
 """
 
 
-class Inline:
-    """The local engine's interface without processes, so that the commands are tested quickly."""
+class Inline(InlineEngine):
+    """In the local engine's place, so that the commands are tested quickly."""
+
+    devices = ("cpu",)
 
     def __init__(self, workers=None, device="auto", gpus_per_run=None):
-        self.slots, self.devices, self.jobs = workers or 1, ["cpu"], []
-
-    def submit(self, job):
-        self.jobs.append(job)
-
-    def collect(self, timeout):
-        return [execute(self.jobs.pop(0))]
-
-    def forget(self, data):
-        pass
-
-    def close(self):
-        pass
+        super().__init__(workers or 1)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """``tstar data`` and ``tstar models`` at the prompt."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ def call(run):
     return lambda *words: run(*words).stdout
 
 
-def test_ls_tells_what_is_on_disk(call, tmp_path: Path) -> None:
+def test_ls_tells_what_is_on_disk(call, tmp_path):
     (tmp_path / "dtd" / "dtd").mkdir(parents=True)
     listed = json.loads(call("data", "ls", "--data-root", str(tmp_path), "--json"))
     present = {row["name"]: row["on_disk"] for row in listed["data"]}
@@ -23,7 +22,7 @@ def test_ls_tells_what_is_on_disk(call, tmp_path: Path) -> None:
     assert "oxford-iiit-pet" in call("data", "ls", "--data-root", str(tmp_path))
 
 
-def test_show(call) -> None:
+def test_show(call):
     facts = json.loads(call("data", "show", "digits", "--json"))
     data = load("digits")
     assert facts["checksum"] == data.checksum()
@@ -31,14 +30,14 @@ def test_show(call) -> None:
     assert data.checksum() in call("data", "show", "digits")
 
 
-def test_export_gives_what_load_gives(call, tmp_path: Path) -> None:
+def test_export_gives_what_load_gives(call, tmp_path):
     target = tmp_path / "small.npz"
     call("data", "export", "digits", str(target), "--size", "4", "--train", "100", "--seed", "2")
     expected = load("digits", size=4).subset(100, seed=2)
     assert load("small", root=tmp_path).checksum() == expected.checksum()
 
 
-def test_models_ls_counts_parameters(call) -> None:
+def test_models_ls_counts_parameters(call):
     from tstar.lab.models import build
 
     rows = json.loads(call("models", "ls", "--features", "16", "--json"))

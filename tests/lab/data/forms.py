@@ -1,7 +1,7 @@
 """Labeled samples in forms that users have them in."""
 
 import numpy as np
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset
 
 from tstar import csg
 from tstar.lab.data import open_data
@@ -25,6 +25,14 @@ class Pairs(Dataset):
         return self.x[i] + (0 if self.noise is None else self.noise()), self.y[i]
 
 
-def measured(data, labels=None, root=None, skip_unreadable=False, **options):
+class Stream(IterableDataset):
+    def __init__(self, x=X, y=Y):
+        self.x, self.y = x, y
+
+    def __iter__(self):
+        return iter(zip(self.x, self.y, strict=True))
+
+
+def measured(data, labels=None, root=None, **options):
     """csg of anything that the lab opens."""
-    return csg(open_data(data, labels, root=root, skip_unreadable=skip_unreadable), **options)
+    return csg(open_data(data, labels, root=root), **options)

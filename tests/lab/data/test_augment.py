@@ -16,16 +16,16 @@ from tstar.lab.data.augment import (
 )
 
 
-def generator(seed: int = 0) -> torch.Generator:
+def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def images(count: int = 16, height: int = 8, width: int = 8) -> torch.Tensor:
+def images(count=16, height=8, width=8):
     return torch.randn(count, 3, height, width, generator=generator(9))
 
 
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (6, 10)])
-def test_crop_and_flip_give_windows_of_the_padded_image(height: int, width: int) -> None:
+def test_crop_and_flip_give_windows_of_the_padded_image(height, width):
     x = images(64, height, width)
     out = augment_images(x, generator(), 2, True, 0)
     padded = F.pad(x, [2, 2, 2, 2])
@@ -46,7 +46,7 @@ def test_crop_and_flip_give_windows_of_the_padded_image(height: int, width: int)
     assert {s[2] for s in seen} == {0, 1}
 
 
-def test_rotation_by_a_right_angle_is_exact() -> None:
+def test_rotation_by_a_right_angle_is_exact():
     """At 90° every pixel center falls on one: rot90 is the reference."""
     x = images()
     nothing = torch.zeros(2, len(x)), torch.zeros(len(x), dtype=torch.bool)
@@ -56,7 +56,7 @@ def test_rotation_by_a_right_angle_is_exact() -> None:
 
 @pytest.mark.parametrize("mirror", [False, True])
 @pytest.mark.parametrize("degrees", [0.0, 10.0, -33.0])
-def test_warp_against_scipy(degrees: float, mirror: bool) -> None:
+def test_warp_against_scipy(degrees, mirror):
     """scipy's affine_transform: output pixel p, in (row, column) from the corner, shows A·p + b."""
     ndimage = pytest.importorskip("scipy.ndimage")
     height, width = 9, 14
@@ -81,7 +81,7 @@ def test_warp_against_scipy(degrees: float, mirror: bool) -> None:
         assert out[0, channel].double().numpy() == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_two_paths_agree_where_nothing_is_rotated() -> None:
+def test_the_two_paths_agree_where_nothing_is_rotated():
     """A rotation too small to see: the interpolated path must give the copied values."""
     x = images(64)
     exact = augment_images(x, generator(3), 2, True, 0.0)
@@ -89,7 +89,7 @@ def test_the_two_paths_agree_where_nothing_is_rotated() -> None:
     assert torch.allclose(exact, warped, atol=1e-4)
 
 
-def test_angles_fill_the_range_and_no_more() -> None:
+def test_angles_fill_the_range_and_no_more():
     """A dot at distance r of the center moves by an angle that can be read off its new place."""
     x = torch.zeros(400, 1, 65, 65)
     x[:, :, 32, 62:65] = 1.0
@@ -104,7 +104,7 @@ def test_angles_fill_the_range_and_no_more() -> None:
     assert angles.min() < -14
 
 
-def test_the_generator_alone_decides() -> None:
+def test_the_generator_alone_decides():
     x = images()
     augment = augmentation("toy", "image")
     state = torch.get_rng_state()
@@ -115,19 +115,19 @@ def test_the_generator_alone_decides() -> None:
     assert torch.equal(x, images())  # the input is not written to
 
 
-def test_vectors_texts_and_tokens_pass_unchanged() -> None:
+def test_vectors_texts_and_tokens_pass_unchanged():
     assert augmentation("toy", "vector") is augmentation("toy", "text") is None
     assert augmentation("toy", "tokens") is None
 
 
-def test_everything_off_is_the_identity() -> None:
+def test_everything_off_is_the_identity():
     x, signal = images(), torch.randn(4, 2, 50, generator=generator())
     assert torch.equal(augment_images(x, generator(), 0, False, 0), x)
     assert torch.equal(augment_signals(signal, generator(), 0, 0, 0), signal)
     assert augmentation("toy", "signal") is augment_signals
 
 
-def test_signals_shift_in_a_circle_within_the_range() -> None:
+def test_signals_shift_in_a_circle_within_the_range():
     x = torch.randn(200, 3, 40, generator=generator())
     out = augment_signals(x, generator(), 0, 0, 0.1)
     steps = set()
@@ -138,7 +138,7 @@ def test_signals_shift_in_a_circle_within_the_range() -> None:
     assert steps == set(range(-4, 5))
 
 
-def test_signals_scale_and_jitter() -> None:
+def test_signals_scale_and_jitter():
     x = torch.randn(2000, 2, 16, generator=generator())
     scaled = augment_signals(x, generator(), 0, 0.2, 0)
     factors = (scaled / x).flatten(1)
@@ -150,11 +150,11 @@ def test_signals_scale_and_jitter() -> None:
     assert noise.std().item() == pytest.approx(0.3, rel=0.02)
 
 
-def test_defaults_by_name() -> None:
+def test_defaults_by_name():
     """A flip where it is the same class, a crop of an eighth, 15 degrees."""
     x = images()
 
-    def of(name: str, **given: bool) -> torch.Tensor:
+    def of(name, **given):
         return augmentation(name, "image", **given)(x, generator(4))
 
     for name in ("cifar10_32", "fashion-mnist"):
@@ -166,7 +166,7 @@ def test_defaults_by_name() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5000, 3, 4, 4), (300, 9, 12), (300, 20)])
-def test_standardized_training_samples_have_mean_0_and_std_1(shape: tuple[int, ...]) -> None:
+def test_standardized_training_samples_have_mean_0_and_std_1(shape):
     x = torch.rand(shape, generator=generator()) * 7 + 1000  # far from 0: cancellation would show
     out = standardizer(x)(x).double()
     over = [d for d in range(len(shape)) if d != 1]
@@ -178,7 +178,7 @@ def test_standardized_training_samples_have_mean_0_and_std_1(shape: tuple[int, .
     assert torch.allclose(out, reference, atol=1e-3)
 
 
-def test_standardizer_takes_bytes_moves_and_leaves_text_alone() -> None:
+def test_standardizer_takes_bytes_moves_and_leaves_text_alone():
     pixels = torch.randint(0, 256, (50, 3, 4, 4), generator=generator(), dtype=torch.uint8)
     module = standardizer(pixels)
     assert module(pixels).dtype == torch.float32
@@ -188,7 +188,7 @@ def test_standardizer_takes_bytes_moves_and_leaves_text_alone() -> None:
     assert torch.equal(standardizer(text, "text")(text), text)
 
 
-def test_a_channel_that_does_not_vary_is_only_centered() -> None:
+def test_a_channel_that_does_not_vary_is_only_centered():
     x = torch.rand(30, 2, generator=generator())
     x[:, 1] = 4.0
     out = standardizer(x)(x)

@@ -1,7 +1,5 @@
 """The data sets that have a name."""
 
-from pathlib import Path
-
 import pytest
 
 from tstar import TstarError
@@ -10,7 +8,7 @@ from tstar.lab.data.catalogue import CATALOGUE
 
 
 @pytest.mark.parametrize("name", [n for n in CATALOGUE if n not in ("digits", "fashion-mnist")])
-def test_not_on_disk_says_what_to_put_where_and_creates_nothing(name: str, tmp_path: Path) -> None:
+def test_not_on_disk_says_what_to_put_where_and_creates_nothing(name, tmp_path):
     entry = CATALOGUE[name]
     with pytest.raises(TstarError) as caught:
         load(name, root=tmp_path)
@@ -22,6 +20,6 @@ def test_not_on_disk_says_what_to_put_where_and_creates_nothing(name: str, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_lists_all() -> None:
+def test_names_lists_all():
     assert {"digits", "cifar100@10", "cifar100-hard2", "isic-2019"} <= set(names())
     assert names() == sorted(names())

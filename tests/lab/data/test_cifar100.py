@@ -20,7 +20,7 @@ COARSE = [
 ]  # fmt: skip
 
 
-def cifar100(per_class: int = 3) -> DataSet:
+def cifar100(per_class=3):
     """A stand-in with CIFAR-100's classes; each pixel is the fine label."""
     fine = sorted(name for group in superclasses().values() for name in group)
     y = torch.arange(100).repeat(per_class)
@@ -28,7 +28,7 @@ def cifar100(per_class: int = 3) -> DataSet:
     return DataSet("cifar100", "image", x, y, x[:100], y[:100], tuple(fine))
 
 
-def test_the_map_is_that_of_the_archive() -> None:
+def test_the_map_is_that_of_the_archive():
     groups = superclasses()
     assert list(groups) == sorted(groups)  # coarse_label_names are in alphabetical order
     assert [len(group) for group in groups.values()] == [5] * 20
@@ -38,7 +38,7 @@ def test_the_map_is_that_of_the_archive() -> None:
     assert [coarse[name] for name in fine] == COARSE
 
 
-def test_at_ten_merges_five_classes_of_every_second_superclass() -> None:
+def test_at_ten_merges_five_classes_of_every_second_superclass():
     data = derive(cifar100(), "@10")
     assert data.name == "cifar100@10"
     assert data.classes == tuple(list(superclasses())[::2])
@@ -50,7 +50,7 @@ def test_at_ten_merges_five_classes_of_every_second_superclass() -> None:
     assert data.y_test.bincount().tolist() == [5] * 10
 
 
-def test_the_order_of_the_classes_in_a_file_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_the_classes_in_a_file_does_not_matter(tmp_path):
     data = cifar100()
     order = np.random.default_rng(0).permutation(100)
     np.savez(
@@ -67,7 +67,7 @@ def test_the_order_of_the_classes_in_a_file_does_not_matter(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("subset", SUBSETS)
-def test_subsets_by_csg(subset: str) -> None:
+def test_subsets_by_csg(subset):
     data = derive(cifar100(), f"-{subset}")
     assert data.name == f"cifar100-{subset}"
     assert (data.num_classes, len(data.x_train)) == (10, 30)
@@ -79,7 +79,7 @@ def test_subsets_by_csg(subset: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("subset", SUBSETS)
-def test_shipped_csg_is_measured_again(subset: str) -> None:
+def test_shipped_csg_is_measured_again(subset):
     """On the images that the subsets were chosen from, where they are at hand."""
     from tstar import csg
 
@@ -94,6 +94,6 @@ def test_shipped_csg_is_measured_again(subset: str) -> None:
     assert measured == pytest.approx(record["subsets"][subset]["csg"], abs=1e-3)
 
 
-def test_other_data_sets_have_no_superclasses() -> None:
+def test_other_data_sets_have_no_superclasses():
     with pytest.raises(TstarError, match="hundred fine classes of CIFAR-100, but digits has 10"):
         load("digits@10")

@@ -5,7 +5,6 @@ import itertools
 import os
 import tracemalloc
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +17,12 @@ from tstar.samples import MEMORY
 Y = np.arange(12) % 3
 
 
-def stored(folder: Path, **arrays: object) -> Path:
-    np.savez_compressed(folder / "toy.npz", **arrays)  # type: ignore[arg-type]
+def stored(folder, **arrays):
+    np.savez_compressed(folder / "toy.npz", **arrays)
     return folder / "toy.npz"
 
 
-def refused(path: Path, match: str = "toy") -> None:
+def refused(path, match="toy"):
     """By both readers, within 64 MB."""
     for read in (load, csg):
         tracemalloc.start()
@@ -34,29 +33,23 @@ def refused(path: Path, match: str = "toy") -> None:
         assert peak < 64 << 20
 
 
-def test_labels_far_beyond_the_number_of_samples(tmp_path: Path) -> None:
+def test_labels_far_beyond_the_number_of_samples(tmp_path):
     for top in (10**7, 2**63, 2**64 - 1):
-        y = Y.astype(np.uint64)
+        y, x = Y.astype(np.uint64), np.ones((12, 2))
         y[-1] = top
-        path = stored(
-            tmp_path, x_train=np.ones((12, 2)), y_train=y, x_test=np.ones((12, 2)), y_test=Y
-        )
         with pytest.raises(TstarError, match="without gaps"):
-            load(path)
-        path = stored(
-            tmp_path, x_train=np.ones((12, 2)), y_train=Y, x_test=np.ones((12, 2)), y_test=y
-        )
+            load(stored(tmp_path, x_train=x, y_train=y, x_test=x, y_test=Y))
         with pytest.raises(TstarError, match="is new"):
-            load(path)
+            load(stored(tmp_path, x_train=x, y_train=Y, x_test=x, y_test=y))
 
 
-def test_an_archive_that_unpacks_to_much_more(tmp_path: Path) -> None:
+def test_an_archive_that_unpacks_to_much_more(tmp_path):
     path = stored(tmp_path, x_train=np.zeros((2**14, 5000), np.int8), y_train=np.arange(2**14) % 3)
     assert path.stat().st_size < 1 << 20
     refused(path, "store it without compression")
 
 
-def folder_with(folder: Path) -> Path:
+def folder_with(folder):
     image = pytest.importorskip("PIL.Image")
     for name in "ab":
         (folder / "toy" / name).mkdir(parents=True)
@@ -65,16 +58,14 @@ def folder_with(folder: Path) -> Path:
     return folder / "toy"
 
 
-def test_a_huge_picture_is_refused_unread(tmp_path: Path) -> None:
+def test_a_huge_picture_is_refused_unread(tmp_path):
     image = pytest.importorskip("PIL.Image")
     path = folder_with(tmp_path)
     image.new("1", (14_000, 14_000)).save(path / "a" / "huge.png")
     refused(path, r"huge\.png")
 
 
-def test_a_folder_of_other_things_is_not_walked_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_other_things_is_not_walked_to_its_end(tmp_path, monkeypatch):
     path = folder_with(tmp_path)
     monkeypatch.setattr("tstar.lab.data.images._OTHERS", 3)
     for i in range(4):
@@ -83,7 +74,7 @@ def test_a_folder_of_other_things_is_not_walked_to_its_end(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes")
-def test_a_pipe_named_like_a_picture_does_not_block(tmp_path: Path) -> None:
+def test_a_pipe_named_like_a_picture_does_not_block(tmp_path):
     path = folder_with(tmp_path)
     os.mkfifo(path / "a" / "pipe.png")
     refused(path, r"pipe\.png must be a readable image, but is not a regular file")
@@ -94,14 +85,14 @@ def test_a_pipe_named_like_a_picture_does_not_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["", " ", 3, None, b"digits", "x" * 5000, "a\0b", "nowhere/x.npz", 2.5]
 )
-def test_names_that_are_none(name: object, tmp_path: Path) -> None:
+def test_names_that_are_none(name, tmp_path):
     with pytest.raises(TstarError):
-        load(name, root=tmp_path)  # type: ignore[arg-type]
+        load(name, root=tmp_path)
     with pytest.raises(TstarError):
         csg(name)
 
 
-def test_every_cut_and_every_flip_of_an_archive(tmp_path: Path) -> None:
+def test_every_cut_and_every_flip_of_an_archive(tmp_path):
     """Damage at random places is an error of ours, or gives data; nothing else."""
     x = np.random.default_rng(0).integers(0, 256, (12, 4, 4, 3), dtype=np.uint8)
     path = stored(
@@ -127,7 +118,7 @@ def test_every_cut_and_every_flip_of_an_archive(tmp_path: Path) -> None:
     assert all("toy" in text or "sample" in text or "class" in text for text in failed)
 
 
-def test_odd_archives(tmp_path: Path) -> None:
+def test_odd_archives(tmp_path):
     x = np.ones((12, 2))
     encrypted = stored(tmp_path, x=x, y=Y)
     content = bytearray(encrypted.read_bytes())
@@ -160,7 +151,7 @@ def test_odd_archives(tmp_path: Path) -> None:
         "label,text\n1,a\n1,b\n",
     ],
 )
-def test_odd_text_files(content: str, tmp_path: Path) -> None:
+def test_odd_text_files(content, tmp_path):
     pytest.importorskip("sklearn")
     (tmp_path / "toy.csv").write_text(content, encoding="utf-8")
     for read in (load, csg):
@@ -168,14 +159,14 @@ def test_odd_text_files(content: str, tmp_path: Path) -> None:
             read(tmp_path / "toy.csv")
 
 
-def test_a_label_of_thousands_of_digits_is_a_name(tmp_path: Path) -> None:
+def test_a_label_of_thousands_of_digits_is_a_name(tmp_path):
     pytest.importorskip("sklearn")
     lines = "".join(f"{'9' * 5000}{i % 2},word {i}\n" for i in range(20))
     (tmp_path / "toy.csv").write_text(f"label,text\n{lines}", encoding="utf-8")
     assert load(tmp_path / "toy.csv").classes == tuple("9" * 5000 + end for end in "01")
 
 
-def test_rows_of_nothing_can_claim_any_number(tmp_path: Path) -> None:
+def test_rows_of_nothing_can_claim_any_number(tmp_path):
     header = (
         "{'descr': '<U0', 'fortran_order': False, 'shape': (100000000000,), }".ljust(117) + "\n"
     )
@@ -187,9 +178,7 @@ def test_rows_of_nothing_can_claim_any_number(tmp_path: Path) -> None:
     refused(tmp_path / "toy.npz", "must hold values")
 
 
-def test_a_program_that_is_called_an_image_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_called_an_image_is_not_run(tmp_path, monkeypatch):
     eps = pytest.importorskip("PIL.EpsImagePlugin")
     ran = []
     monkeypatch.setattr(eps, "Ghostscript", lambda *args, **kwargs: ran.append(args))
@@ -204,7 +193,7 @@ def test_a_program_that_is_called_an_image_is_not_run(
     assert not ran
 
 
-def test_a_size_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_that_no_memory_holds(monkeypatch):
     images = np.zeros((12, 8, 8, 3), np.uint8)
     for size in (30_000, 10**9, 2**70):
         with pytest.raises(TstarError, match="size"):
@@ -216,7 +205,7 @@ def test_a_size_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
         csg([(image, y) for image, y in zip(images, Y, strict=True)], size=200)
 
 
-def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_never_ends_is_given_up(monkeypatch):
     monkeypatch.setenv(MEMORY, "1")
     with pytest.raises(TstarError, match="fit into 1 MB"):
         csg(itertools.repeat((np.zeros(1000, np.float32), 0)))

@@ -11,13 +11,13 @@ from tstar.lab.data import split
 from tstar.lab.data.dataset import stratified
 
 
-def test_facts() -> None:
+def test_facts():
     data = make()
     assert (data.num_classes, data.in_channels) == (4, 3)
     assert repr(data) == "DataSet('toy': image, 24 train / 8 test, 3×2×2 uint8, 4 classes)"
 
 
-def test_checksum_depends_on_every_array_and_on_nothing_else() -> None:
+def test_checksum_depends_on_every_array_and_on_nothing_else():
     data = make()
     assert data.checksum() == make(name="renamed", classes=("w", "x", "y", "z")).checksum()
     strided = data.x_train.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
@@ -30,7 +30,7 @@ def test_checksum_depends_on_every_array_and_on_nothing_else() -> None:
     assert len({data.checksum(), swapped.checksum(), *(d.checksum() for d in changed)}) == 6
 
 
-def test_checksum_is_stable() -> None:
+def test_checksum_is_stable():
     """Stored results carry it: it must not change between versions without notice."""
     import hashlib
 
@@ -43,7 +43,7 @@ def test_checksum_is_stable() -> None:
     assert data.checksum() == expected.hexdigest()
 
 
-def test_subset_is_stratified_seeded_and_made_of_the_originals() -> None:
+def test_subset_is_stratified_seeded_and_made_of_the_originals():
     data = make()
     small = data.subset(8, 4, seed=1)
     assert small.y_train.bincount().tolist() == [2, 2, 2, 2]
@@ -54,14 +54,14 @@ def test_subset_is_stratified_seeded_and_made_of_the_originals() -> None:
     assert data.subset().checksum() == data.checksum()
 
 
-def test_subset_keeps_every_class_of_an_unbalanced_set() -> None:
+def test_subset_keeps_every_class_of_an_unbalanced_set():
     y = torch.tensor([0] * 18 + [1] * 4 + [2, 3])
     assert make(y_train=y).subset(5).y_train.bincount(minlength=4).tolist() == [2, 1, 1, 1]
     with pytest.raises(TstarError, match="from 4 to 24"):
         make().subset(3)
 
 
-def test_regroup_chooses_and_merges() -> None:
+def test_regroup_chooses_and_merges():
     data = make()
     new = data.regroup([[3], [0, 2]], ["d", "ac"], "new")
     assert (new.name, new.classes) == ("new", ("d", "ac"))
@@ -72,13 +72,9 @@ def test_regroup_chooses_and_merges() -> None:
 
 
 @given(
-    st.lists(st.integers(1, 40), min_size=2, max_size=12),
-    st.floats(0, 0.99),
-    st.integers(0, 2**31),
+    st.lists(st.integers(1, 40), min_size=2, max_size=12), st.floats(0, 0.99), st.integers(0, 2**31)
 )
-def test_parts_are_disjoint_complete_and_in_proportion(
-    sizes: list[int], fraction: float, seed: int
-) -> None:
+def test_parts_are_disjoint_complete_and_in_proportion(sizes, fraction, seed):
     labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     labels = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
     train, val = split(labels, fraction, seed)
@@ -96,7 +92,7 @@ def test_parts_are_disjoint_complete_and_in_proportion(
         assert (taken[free] >= exact[free].floor() - 1e-9).all()
 
 
-def test_the_seed_decides_and_no_global_generator_is_used() -> None:
+def test_the_seed_decides_and_no_global_generator_is_used():
     labels = torch.arange(5).repeat(20)
     state = torch.get_rng_state()
     first = split(labels, 0.2, 3)[1]
@@ -105,7 +101,7 @@ def test_the_seed_decides_and_no_global_generator_is_used() -> None:
     assert not torch.equal(first, split(labels, 0.2, 4)[1])
 
 
-def test_every_sample_is_drawn_equally_often() -> None:
+def test_every_sample_is_drawn_equally_often():
     labels = torch.tensor([0] * 10 + [1] * 10)
     counts = sum(torch.bincount(split(labels, 0.2, seed)[1], minlength=20) for seed in range(500))
     assert isinstance(counts, torch.Tensor)
@@ -115,12 +111,12 @@ def test_every_sample_is_drawn_equally_often() -> None:
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, float("nan")])
-def test_fraction_out_of_range(fraction: float) -> None:
+def test_fraction_out_of_range(fraction):
     with pytest.raises(TstarError, match="val_fraction"):
         split(torch.arange(4), fraction, 0)
 
 
-def test_least_of_each_class() -> None:
+def test_least_of_each_class():
     labels = torch.tensor([0] * 97 + [1, 2, 3])
     _, drawn = stratified(labels, 10, 0, keep=0, least=1)
     assert labels[drawn].bincount().tolist() == [7, 1, 1, 1]

@@ -6,7 +6,7 @@ import pytest
 from tstar.lab.data import load
 
 
-def test_digits_are_scikit_learns() -> None:
+def test_digits_are_scikit_learns():
     datasets = pytest.importorskip("sklearn.datasets")
     data = load("digits")
     assert (data.domain, data.num_classes, data.in_channels) == ("image", 10, 1)
@@ -23,6 +23,6 @@ def test_digits_are_scikit_learns() -> None:
     assert (share - 0.2).abs().max() < 0.01
 
 
-def test_digits_are_the_same_every_time_and_can_be_resized() -> None:
+def test_digits_are_the_same_every_time_and_can_be_resized():
     assert load("digits").checksum() == load("Digits", size=8).checksum()
     assert load("digits", size=16).x_train.shape == (1438, 1, 16, 16)

@@ -9,23 +9,18 @@ from torch import nn
 from torch.utils.data import (
     ConcatDataset,
     DataLoader,
-    IterableDataset,
     Subset,
     TensorDataset,
     WeightedRandomSampler,
 )
 
 import tstar
-from tests.lab.data.forms import EXPECTED, RNG, Pairs, X, Y
+from tests.lab.data.forms import EXPECTED, RNG, Pairs, Stream, X, Y
 from tests.lab.data.forms import measured as csg
 from tstar import TstarError
-from tstar.lab.data.door import as_task, count_classes, open_data
+from tstar.lab.data.door import as_task, open_data
 from tstar.lab.data.loading import load
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(zip(X, Y, strict=True))
+from tstar.samples import count_classes
 
 
 def forms():

@@ -1,8 +1,5 @@
 """.npz files: kinds of samples, kinds of labels, round trips, and what is refused."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +9,7 @@ from tstar.lab.data import load
 from tstar.lab.data.files import from_arrays, from_function, write_npz
 
 
-def arrays(
-    shape: tuple[int, ...] = (4, 4, 3), dtype: str = "uint8", **changes: Any
-) -> dict[str, Any]:
+def arrays(shape=(4, 4, 3), dtype="uint8", **changes):
     random = np.random.default_rng(0)
     values = {
         part: (random.random((count, *shape)) * 255).astype(dtype)
@@ -23,12 +18,12 @@ def arrays(
     return {**values, "y_train": np.arange(12) % 3, "y_test": np.arange(6) % 3, **changes}
 
 
-def save(folder: Path, **content: Any) -> Path:
+def save(folder, **content):
     np.savez(folder / "toy.npz", **content)
     return folder
 
 
-def test_images_become_channels_first(tmp_path: Path) -> None:
+def test_images_become_channels_first(tmp_path):
     content = arrays(classes=np.array(["a", "b", "c"]))
     data = load("toy", root=save(tmp_path, **content))
     assert (data.name, data.domain, data.classes) == ("toy", "image", ("a", "b", "c"))
@@ -37,9 +32,7 @@ def test_images_become_channels_first(tmp_path: Path) -> None:
     assert data.y_test.tolist() == [0, 1, 2, 0, 1, 2]
 
 
-def test_a_file_in_a_folder_below_the_root_and_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_in_a_folder_below_the_root_and_from_the_environment(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     save(tmp_path / "sub", **arrays())
     monkeypatch.setenv("TSTAR_DATA", str(tmp_path))
@@ -56,16 +49,14 @@ def test_a_file_in_a_folder_below_the_root_and_from_the_environment(
         ((7,), "int32", "vector", 7),
     ],
 )
-def test_kinds_of_samples(
-    tmp_path: Path, shape: tuple[int, ...], dtype: str, domain: str, channels: int
-) -> None:
+def test_kinds_of_samples(tmp_path, shape, dtype, domain, channels):
     content = arrays(shape, dtype)
     data = load("toy", root=save(tmp_path, **content))
     assert (data.domain, data.in_channels) == (domain, channels)
     assert np.array_equal(data.x_test.numpy().ravel(), content["x_test"].astype(np.float32).ravel())
 
 
-def test_labels_may_be_strings(tmp_path: Path) -> None:
+def test_labels_may_be_strings(tmp_path):
     names = np.array(["cat", "ant", "bee"])
     save(tmp_path, **arrays(y_train=names[np.arange(12) % 3], y_test=names[np.arange(6) % 3]))
     data = load("toy", root=tmp_path)
@@ -74,7 +65,7 @@ def test_labels_may_be_strings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [None, 2])
-def test_writing_and_reading_keep_the_checksum(tmp_path: Path, size: int | None) -> None:
+def test_writing_and_reading_keep_the_checksum(tmp_path, size):
     data = load("toy", root=save(tmp_path, **arrays()), size=size)
     write_npz(data, tmp_path / "deeper" / "copy.npz")
     copy = load("deeper/copy", root=tmp_path)
@@ -82,7 +73,7 @@ def test_writing_and_reading_keep_the_checksum(tmp_path: Path, size: int | None)
     assert (copy.classes, copy.domain) == (data.classes, data.domain)
 
 
-def test_size_averages_areas(tmp_path: Path) -> None:
+def test_size_averages_areas(tmp_path):
     content = arrays()
     small = load("toy", root=save(tmp_path, **content), size=2)
     blocks = content["x_test"].reshape(6, 2, 2, 2, 2, 3).mean((2, 4)).transpose(0, 3, 1, 2)
@@ -109,25 +100,25 @@ def test_size_averages_areas(tmp_path: Path) -> None:
         (arrays(y_train=np.array(["a", "b"] * 6), y_test=np.array(["z"] * 6)), "'z' does not"),
     ],
 )
-def test_refused(tmp_path: Path, content: dict[str, Any], message: str) -> None:
+def test_refused(tmp_path, content, message):
     with pytest.raises(TstarError, match=message):
         load("toy", root=save(tmp_path, **content))
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 broken"])
-def test_broken_files(tmp_path: Path, content: bytes) -> None:
+def test_broken_files(tmp_path, content):
     (tmp_path / "toy.npz").write_bytes(content)
     with pytest.raises(TstarError, match=r"must be an \.npz"):
         load("toy", root=tmp_path)
 
 
-def test_size_is_for_images_only(tmp_path: Path) -> None:
+def test_size_is_for_images_only(tmp_path):
     save(tmp_path, **arrays((7,), "float32"))
     with pytest.raises(TstarError, match="size is for images, but toy holds vector samples"):
         load("toy", root=tmp_path, size=16)
 
 
-def test_labels_of_two_axes_and_names_in_bytes(tmp_path: Path) -> None:
+def test_labels_of_two_axes_and_names_in_bytes(tmp_path):
     x, y = np.ones((12, 3)), np.arange(12) % 2
     np.savez(tmp_path / "hot.npz", x=x, y=np.eye(2)[y])
     with pytest.raises(TstarError, match=r"one label per sample.*argmax"):

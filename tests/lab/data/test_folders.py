@@ -1,7 +1,5 @@
 """Folders of images."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from tstar.lab.data import load, open_data  # noqa: E402
 from tstar.lab.data.images import stack  # noqa: E402
 
 
-def make(folder: Path, parts: dict[str, int], classes: str = "abc", suffix: str = "png") -> Path:
+def make(folder, parts, classes="abc", suffix="png"):
     """Random images whose red tells the class."""
     random = np.random.default_rng(0)
     for part, count in parts.items():
@@ -26,7 +24,7 @@ def make(folder: Path, parts: dict[str, int], classes: str = "abc", suffix: str 
     return folder
 
 
-def test_train_and_test_folders(tmp_path: Path) -> None:
+def test_train_and_test_folders(tmp_path):
     make(tmp_path / "toy", {"train": 4, "test": 2})
     data = load("toy", root=tmp_path)
     assert (data.name, data.classes, data.x_train.shape) == ("toy", ("a", "b", "c"), (12, 3, 6, 6))
@@ -36,21 +34,21 @@ def test_train_and_test_folders(tmp_path: Path) -> None:
     assert load(tmp_path / "toy").checksum() == data.checksum()
 
 
-def test_a_validation_folder_joins_training_or_stands_in_for_test(tmp_path: Path) -> None:
+def test_a_validation_folder_joins_training_or_stands_in_for_test(tmp_path):
     make(tmp_path / "three", {"train": 4, "test": 2, "val": 3})
     assert len(load("three", root=tmp_path).x_train) == 21
     make(tmp_path / "two", {"train": 4, "val": 3})
     assert len(load("two", root=tmp_path).x_test) == 9
 
 
-def test_a_folder_without_parts_gets_a_seeded_fifth(tmp_path: Path) -> None:
+def test_a_folder_without_parts_gets_a_seeded_fifth(tmp_path):
     make(tmp_path / "toy", {".": 10})
     data = load("toy", root=tmp_path)
     assert data.y_train.bincount().tolist() == [8, 8, 8]
     assert data.y_test.bincount().tolist() == [2, 2, 2]
 
 
-def test_images_of_different_sizes_need_a_size(tmp_path: Path) -> None:
+def test_images_of_different_sizes_need_a_size(tmp_path):
     make(tmp_path / "toy", {"train": 2, "test": 2})
     Image.new("L", (9, 5), 7).save(tmp_path / "toy" / "train" / "c" / "odd.png")
     with pytest.raises(TstarError, match=r"6×6 and 9×5 pixels; pass size="):
@@ -60,11 +58,11 @@ def test_images_of_different_sizes_need_a_size(tmp_path: Path) -> None:
     assert torch.equal(data.x_train[-1], torch.full((3, 4, 4), 7, dtype=torch.uint8))
 
 
-def test_the_order_of_threads_cannot_matter() -> None:
+def test_the_order_of_threads_cannot_matter():
     """Images that take longest come first; each must still land in its place."""
     import time
 
-    def slow(index: int) -> object:
+    def slow(index):
         time.sleep(0.002 * (8 - index % 8))
         return np.full((3, 2, 2), index, np.uint8)
 
@@ -72,7 +70,7 @@ def test_the_order_of_threads_cannot_matter() -> None:
     assert x[:, 0, 0, 0].tolist() == list(range(64))
 
 
-def test_broken_and_missing_pieces(tmp_path: Path) -> None:
+def test_broken_and_missing_pieces(tmp_path):
     make(tmp_path / "toy", {"train": 2, "test": 2})
     broken = tmp_path / "toy" / "train" / "b" / "zz.jpg"
     broken.write_bytes(b"\xff\xd8 this is no image")
@@ -93,14 +91,14 @@ def test_broken_and_missing_pieces(tmp_path: Path) -> None:
         load("empty", root=tmp_path)
 
 
-def test_images_are_found_however_deep_they_lie(tmp_path: Path) -> None:
+def test_images_are_found_however_deep_they_lie(tmp_path):
     make(tmp_path / "toy" / "one", {"deep": 4, "deeper/still": 4})
     make(tmp_path / "toy" / "two", {".": 8})
     (tmp_path / "toy" / "two" / ".hidden.png").touch()
     assert len(open_data(tmp_path / "toy").y) == 48
 
 
-def test_a_class_without_images(tmp_path: Path) -> None:
+def test_a_class_without_images(tmp_path):
     make(tmp_path / "toy", {"train": 2, "test": 2})
     for file in (tmp_path / "toy" / "train" / "b").iterdir():
         file.unlink()

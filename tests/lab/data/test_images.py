@@ -1,7 +1,5 @@
 """Image files that do not fit into memory: decoded once into a file, the same numbers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -9,13 +7,13 @@ import torch
 Image = pytest.importorskip("PIL.Image")
 
 from tstar import csg  # noqa: E402
-from tstar.lab.data import DataSet, images, load  # noqa: E402
+from tstar.lab.data import images, load  # noqa: E402
 from tstar.lab.models import build  # noqa: E402
 from tstar.lab.training import Config, train  # noqa: E402
 
 
 @pytest.fixture
-def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DataSet, DataSet]:
+def both(tmp_path, monkeypatch):
     """96 images of three classes, told by their red, in sizes that differ: held, and mapped."""
     random = np.random.default_rng(0)
     for part, count in (("train", 24), ("test", 8)):
@@ -37,7 +35,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[DataSet, Data
     return held, files
 
 
-def test_the_same_data(both: tuple[DataSet, DataSet]) -> None:
+def test_the_same_data(both):
     held, files = both
     assert held.checksum() == files.checksum()
     assert repr(held) == repr(files)
@@ -45,7 +43,7 @@ def test_the_same_data(both: tuple[DataSet, DataSet]) -> None:
     assert held.subset(30, 9, seed=2).checksum() == files.subset(30, 9, seed=2).checksum()
 
 
-def test_the_same_training_to_the_last_bit(both: tuple[DataSet, DataSet]) -> None:
+def test_the_same_training_to_the_last_bit(both):
     config = Config(epochs=2, batch_size=16, device="cpu")
     results = []
     for data in both:

@@ -1,21 +1,18 @@
 """Tiny ImageNet, CUB-200-2011 and ISIC 2019 on tiny copies of their official layouts."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tstar import TstarError
 from tstar.lab.data import load
 
 
-def tiny_imagenet(root: Path, paint: Any) -> None:
+def tiny_imagenet(root, paint):
     folder = root / "tiny-imagenet-200"
     ids = [
         "n02",
         "n01",
         "n03",
-    ]  # not in order, as in the archive; n01 < n02 < n03 get labels 0, 1, 2
+    ]  # in no order, as in the archive: n01 < n02 < n03 get labels 0, 1, 2
     for label, wnid in enumerate(sorted(ids)):
         for sample in range(3):
             paint.write(folder / "train" / wnid / "images" / f"{wnid}_{sample}.JPEG", label, sample)
@@ -33,7 +30,7 @@ def tiny_imagenet(root: Path, paint: Any) -> None:
     )
 
 
-def test_tiny_imagenet(tmp_path: Path, paint: Any) -> None:
+def test_tiny_imagenet(tmp_path, paint):
     tiny_imagenet(tmp_path, paint)
     data = load("tiny-imagenet", root=tmp_path)
     assert data.classes == ("goldfish", "crane (n02)", "crane (n03)")
@@ -43,7 +40,7 @@ def test_tiny_imagenet(tmp_path: Path, paint: Any) -> None:
     assert paint.samples(data.x_test) == [0, 1, 2, 3]
 
 
-def cub(root: Path, paint: Any) -> None:
+def cub(root, paint):
     folder = root / "CUB_200_2011"
     folder.mkdir(parents=True)
     classes = ["001.Albatross", "002.Auklet"]
@@ -65,7 +62,7 @@ def cub(root: Path, paint: Any) -> None:
         (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def test_cub(tmp_path: Path, paint: Any) -> None:
+def test_cub(tmp_path, paint):
     cub(tmp_path, paint)
     data = load("cub-200-2011", root=tmp_path, size=8)
     assert data.classes == ("001.Albatross", "002.Auklet")
@@ -76,14 +73,14 @@ def test_cub(tmp_path: Path, paint: Any) -> None:
         load("cub-200-2011", root=tmp_path)
 
 
-def test_cub_whose_lists_disagree(tmp_path: Path, paint: Any) -> None:
+def test_cub_whose_lists_disagree(tmp_path, paint):
     cub(tmp_path, paint)
     (tmp_path / "CUB_200_2011" / "train_test_split.txt").write_text("1 1\n", encoding="utf-8")
     with pytest.raises(TstarError, match="KeyError"):
         load("cub-200-2011", root=tmp_path, size=8)
 
 
-def isic(root: Path, paint: Any, rows: list[str] | None = None) -> None:
+def isic(root, paint, rows=None):
     lines = ["image,MEL,NV,BCC,AK,BKL,DF,VASC,SCC,UNK"]
     for number in range(80):
         label, sample = number % 8, number // 8
@@ -98,7 +95,7 @@ def isic(root: Path, paint: Any, rows: list[str] | None = None) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "isic-2019"])
-def test_isic(tmp_path: Path, paint: Any, folder: str) -> None:
+def test_isic(tmp_path, paint, folder):
     isic(tmp_path / folder, paint)
     data = load("isic-2019", root=tmp_path, size=6)
     assert data.classes == ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
@@ -114,7 +111,7 @@ def test_isic(tmp_path: Path, paint: Any, folder: str) -> None:
     assert sorted(pairs) == [(label, sample) for label in range(8) for sample in range(10)]
 
 
-def test_isic_with_a_line_that_marks_nothing(tmp_path: Path, paint: Any) -> None:
+def test_isic_with_a_line_that_marks_nothing(tmp_path, paint):
     isic(tmp_path, paint, ["ISIC_9," + ",".join(["0.0"] * 9)])
     with pytest.raises(TstarError, match="1 is not in list"):
         load("isic-2019", root=tmp_path, size=6)

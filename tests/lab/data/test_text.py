@@ -1,7 +1,6 @@
 """Text in CSV files."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,14 +17,14 @@ TRAIN = (
 TEST = "label,label_name,text\n0,animal,the dog\n1,bank,card lost\n"
 
 
-def write(folder: Path, name: str = "toy", **parts: str) -> Path:
+def write(folder, name="toy", **parts):
     for part, content in parts.items():
         (folder / f"{name}_{part}.csv").write_text(content, encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize("name", ["toy", "toy_train.csv", "toy.csv"])
-def test_a_pair_of_files(tmp_path: Path, name: str) -> None:
+def test_a_pair_of_files(tmp_path, name):
     data = load(name, root=write(tmp_path, train=TRAIN, test=TEST), text_features=64)
     assert (data.name, data.domain, data.classes) == ("toy", "text", ("animal", "bank"))
     assert data.y_train.tolist() == [1, 0, 1]
@@ -34,7 +33,7 @@ def test_a_pair_of_files(tmp_path: Path, name: str) -> None:
     assert torch.allclose(data.x_train.norm(dim=1), torch.ones(3), atol=1e-5)
 
 
-def test_weights_follow_the_formula() -> None:
+def test_weights_follow_the_formula():
     """Words in separate bins: x ∝ n·(1 + ln((1 + N)/(1 + N_j))), here worked out by hand."""
     train, _ = vectors(["red red blue", "blue", "green blue"], ["red"], 2**16)
     row = train[0][train[0] > 0].sort().values
@@ -44,7 +43,7 @@ def test_weights_follow_the_formula() -> None:
     assert torch.allclose(row, expected / expected.norm(), atol=1e-6)
 
 
-def test_weights_are_fitted_on_the_training_texts_only() -> None:
+def test_weights_are_fitted_on_the_training_texts_only():
     train = ["red blue", "green blue"]
     first, one = vectors(train, ["red red"], 256)
     second, two = vectors(train, ["red red", *["red"] * 50], 256)
@@ -52,13 +51,13 @@ def test_weights_are_fitted_on_the_training_texts_only() -> None:
     assert torch.equal(one[0], two[0])
 
 
-def test_a_validation_file_joins_the_training_part(tmp_path: Path) -> None:
+def test_a_validation_file_joins_the_training_part(tmp_path):
     write(tmp_path, train=TRAIN, test=TEST, val="label,label_name,text\n0,animal,a horse\n")
     data = load("toy", root=tmp_path)
     assert data.y_train.tolist() == [1, 0, 1, 0]
 
 
-def test_a_single_file_and_names_as_labels(tmp_path: Path) -> None:
+def test_a_single_file_and_names_as_labels(tmp_path):
     lines = [f"{'spam' if i % 2 else 'ham'},text number {i}" for i in range(20)]
     (tmp_path / "mail.csv").write_text("label,text\n" + "\n".join(lines), encoding="utf-8")
     data = load("mail", root=tmp_path)
@@ -79,6 +78,6 @@ def test_a_single_file_and_names_as_labels(tmp_path: Path) -> None:
         ('label,text\n0,"never closed\n', "CSV file in UTF-8"),
     ],
 )
-def test_refused(tmp_path: Path, train: str, message: str) -> None:
+def test_refused(tmp_path, train, message):
     with pytest.raises(TstarError, match=message):
         load("toy", root=write(tmp_path, train=train, test=TEST))

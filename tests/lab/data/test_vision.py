@@ -3,7 +3,6 @@
 import hashlib
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,26 +10,22 @@ import pytest
 datasets = pytest.importorskip("torchvision.datasets")
 
 from tstar import TstarError  # noqa: E402
-from tstar.lab.data import DataSet, load  # noqa: E402
+from tstar.lab.data import load  # noqa: E402
 
 
-def agrees(data: DataSet, paint: Any) -> None:
+def agrees(data, paint):
     """The colors of all images tell their labels."""
     assert paint.labels(data.x_train) == data.y_train.tolist()
     assert paint.labels(data.x_test) == data.y_test.tolist()
 
 
-def test_gtsrb(tmp_path: Path, paint: Any) -> None:
+def test_gtsrb(tmp_path, paint):
     base = tmp_path / "gtsrb"
     lines = ["Filename;Width;Height;Roi.X1;Roi.Y1;Roi.X2;Roi.Y2;ClassId"]
     for label in range(3):
         for sample in range(2):
-            paint.write(
-                base / "GTSRB" / "Training" / f"{label:05d}" / f"{sample}.ppm",
-                label,
-                sample,
-                (9, 8),
-            )
+            path = base / "GTSRB" / "Training" / f"{label:05d}" / f"{sample}.ppm"
+            paint.write(path, label, sample, (9, 8))
         paint.write(base / "GTSRB" / "Final_Test" / "Images" / f"{label}.ppm", 2 - label, 0, (7, 7))
         lines.append(f"{label}.ppm;7;7;0;0;6;6;{2 - label}")
     (base / "GT-final_test.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -42,12 +37,11 @@ def test_gtsrb(tmp_path: Path, paint: Any) -> None:
         load("gtsrb", root=tmp_path)
 
 
-def test_eurosat_gets_a_seeded_fifth(tmp_path: Path, paint: Any) -> None:
+def test_eurosat_gets_a_seeded_fifth(tmp_path, paint):
     for label, name in enumerate(["AnnualCrop", "Forest"]):
         for sample in range(10):
-            paint.write(
-                tmp_path / "eurosat" / "2750" / name / f"{name}_{sample}.jpg", label, sample
-            )
+            path = tmp_path / "eurosat" / "2750" / name / f"{name}_{sample}.jpg"
+            paint.write(path, label, sample)
     data = load("eurosat", root=tmp_path)
     assert (data.classes, data.num_classes) == (("AnnualCrop", "Forest"), 2)
     assert data.y_test.bincount().tolist() == [2, 2]
@@ -56,7 +50,7 @@ def test_eurosat_gets_a_seeded_fifth(tmp_path: Path, paint: Any) -> None:
     assert seen == sorted([*range(10)] * 2)
 
 
-def test_caltech101_leaves_the_background_out(tmp_path: Path, paint: Any) -> None:
+def test_caltech101_leaves_the_background_out(tmp_path, paint):
     base = tmp_path / "caltech101"
     for label, name in enumerate(["Faces", "ant", "BACKGROUND_Google"]):
         for sample in range(5):
@@ -69,7 +63,7 @@ def test_caltech101_leaves_the_background_out(tmp_path: Path, paint: Any) -> Non
     agrees(data, paint)
 
 
-def test_pets(tmp_path: Path, paint: Any) -> None:
+def test_pets(tmp_path, paint):
     base = tmp_path / "oxford-iiit-pet"
     (base / "annotations").mkdir(parents=True)
     for part, samples in (("trainval", (1, 2)), ("test", (3,))):
@@ -85,7 +79,7 @@ def test_pets(tmp_path: Path, paint: Any) -> None:
     agrees(data, paint)
 
 
-def test_dtd_joins_its_validation_part_to_training(tmp_path: Path, paint: Any) -> None:
+def test_dtd_joins_its_validation_part_to_training(tmp_path, paint):
     base = tmp_path / "dtd" / "dtd"
     (base / "labels").mkdir(parents=True)
     for sample, part in enumerate(["train", "val", "test"]):
@@ -101,9 +95,7 @@ def test_dtd_joins_its_validation_part_to_training(tmp_path: Path, paint: Any) -
     agrees(data, paint)
 
 
-def test_flowers_joins_its_validation_part(
-    tmp_path: Path, paint: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flowers_joins_its_validation_part(tmp_path, paint, monkeypatch):
     io = pytest.importorskip("scipy.io")
     base = tmp_path / "flowers-102"
     labels = [n % 102 for n in range(306)]
@@ -128,7 +120,7 @@ def test_flowers_joins_its_validation_part(
     assert paint.labels(data.x_train) == (data.y_train % 8).tolist()
 
 
-def cifar10(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, list[int]]:
+def cifar10(root, monkeypatch):
     """A tiny CIFAR-10 whose checksums torchvision is told to expect."""
     base = root / "cifar-10-batches-py"
     base.mkdir(parents=True)
@@ -148,7 +140,7 @@ def cifar10(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, li
     return pixels, labels
 
 
-def test_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar10(tmp_path, monkeypatch):
     pixels, labels = cifar10(tmp_path, monkeypatch)
     data = load("CIFAR10", root=tmp_path)
     assert np.array_equal(data.x_train.numpy(), pixels.reshape(-1, 3, 32, 32))
@@ -160,16 +152,14 @@ def test_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class Payload:
     """Unpickling this creates a file."""
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target):
         self.target = target
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return (Path.touch, (self.target,))
 
 
-def test_a_pickle_with_another_checksum_is_never_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pickle_with_another_checksum_is_never_opened(tmp_path, monkeypatch):
     cifar10(tmp_path, monkeypatch)
     target = tmp_path / "it was opened"
     content = pickle.dumps(Payload(target))
@@ -186,7 +176,7 @@ def test_a_pickle_with_another_checksum_is_never_opened(
         path.write_bytes(good)
 
 
-def test_stl10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stl10(tmp_path, monkeypatch):
     base = tmp_path / "stl10_binary"
     base.mkdir()
     pixels = np.random.default_rng(0).integers(0, 256, (20, 3, 96, 96), dtype=np.uint8)
@@ -202,9 +192,8 @@ def test_stl10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sums[file.name] = hashlib.md5(file.read_bytes()).hexdigest()
     train = ["train_X.bin", "train_y.bin", "unlabeled_X.bin"]
     monkeypatch.setattr(datasets.STL10, "train_list", [[n, sums[n]] for n in train])
-    monkeypatch.setattr(
-        datasets.STL10, "test_list", [[n, sums[n]] for n in ("test_X.bin", "test_y.bin")]
-    )
+    test = ["test_X.bin", "test_y.bin"]
+    monkeypatch.setattr(datasets.STL10, "test_list", [[n, sums[n]] for n in test])
     data = load("stl10", root=tmp_path)
     assert np.array_equal(data.x_train.numpy(), pixels)
     assert data.y_train.tolist() == [n % 10 for n in range(20)]
@@ -212,10 +201,8 @@ def test_stl10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load("stl10", root=tmp_path, size=32).x_test.shape == (20, 3, 32, 32)
 
 
-def test_a_failed_download_is_one_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def offline(*_: object, **__: object) -> None:
+def test_a_failed_download_is_one_clear_error(tmp_path, monkeypatch):
+    def offline(*_, **__):
         raise RuntimeError("network is unreachable")
 
     monkeypatch.setattr(datasets.CIFAR100, "download", offline)

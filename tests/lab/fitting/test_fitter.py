@@ -117,8 +117,7 @@ def test_what_can_carry_a_curve():
         "dataset=dead (all runs diverged)",
     )
     with pytest.raises(
-        TstarError,
-        match=r"2 of 3 do not .*\n.*short \(fewer than 3 .*\n.*dead \(all runs diverged",
+        TstarError, match=r"2 of 3 do not .*\n.*short \(fewer than 3 .*\n.*dead \(all runs diverged"
     ):
         usable_curves([short, good, dead], skip=False)
     with pytest.raises(TstarError, match="Every condition needs 3 temperatures"):

@@ -76,10 +76,7 @@ def test_what_is_open_is_printed_as_a_valley():
     result = replace(by_hand(), flat=(valley,))
     assert result.unidentified == ("beta",)
     lines = str(result).splitlines()
-    assert lines[4:6] == [
-        "  α =   0.5000   [0.4000, 0.6000]",
-        "  β =  -2.0000   not identified",
-    ]
+    assert lines[4:6] == ["  α =   0.5000   [0.4000, 0.6000]", "  β =  -2.0000   not identified"]
     valley = "  flat valley, on which less than 0.1 points are lost: α 0.4 … 0.44, β 2 … -2"
     assert valley in lines
 

@@ -4,23 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.lab.methods.networks import (
-    ALL,
-    CLASSES,
-    INPUTS,
-    LABELS,
-    WIDTH,
-    M,
-    Net,
-    X,
-    Y,
-    ce,
-    facts,
-    loss_of,
-    net,
-    random,
-    usual,
-)
+from tests.lab.methods import networks as nets
 from tstar import TstarError
 from tstar.lab import methods
 from tstar.lab.methods.temperature_check import runs_of
@@ -75,50 +59,50 @@ def test_what_no_training_can_use_is_refused_before_it(name, options, match):
         methods.get(name, **options).prepare(two, methods.Facts(3, 2))
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "heated-up"])
+@pytest.mark.parametrize("name", [n for n in nets.ALL if n != "heated-up"])
 def test_gradients_of_the_loss_are_those_of_finite_differences(name):
-    recipe = methods.get(name).prepare(Net(), facts())
-    z = recipe.model(X).detach().requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: recipe.loss(z, Y, X), (z,))
+    recipe = methods.get(name).prepare(nets.Net(), nets.facts())
+    z = recipe.model(nets.X).detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: recipe.loss(z, nets.Y, nets.X), (z,))
 
 
 @pytest.mark.parametrize(
     "name", ["insert-ln", "relaxed-softmax", "adacos-fixed", "learned-temperature"]
 )
 def test_gradients_through_the_changed_heads(name):
-    head = methods.get(name).prepare(Net(), facts()).model.head.double()
-    h = random(3, M, seed=4).requires_grad_()
+    head = methods.get(name).prepare(nets.Net(), nets.facts()).model.head.double()
+    h = nets.random(3, nets.M, seed=4).requires_grad_()
     assert torch.autograd.gradcheck(head, (h,))
 
 
 @pytest.mark.filterwarnings("ignore:The advice is for a learning rate")
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", nets.ALL)
 def test_prepare_leaves_the_given_model_and_the_generator_alone(name):
-    model = net()
+    model = nets.net()
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    modules, known = [type(m) for m in model.modules()], usual()
+    modules, known = [type(m) for m in model.modules()], nets.usual()
     state = torch.get_rng_state()
     recipe = methods.get(name).prepare(model, known)
     assert torch.equal(state, torch.get_rng_state())
     optimizer = torch.optim.SGD(recipe.model.parameters(), 0.5)
-    recipe.loss(recipe.model(INPUTS), LABELS, INPUTS).backward()
+    recipe.loss(recipe.model(nets.INPUTS), nets.LABELS, nets.INPUTS).backward()
     optimizer.step()
     assert [type(m) for m in model.modules()] == modules
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", nets.ALL)
 def test_every_method_takes_a_convolution_as_output_layer(name):
-    def conv(classes: int = CLASSES) -> nn.Module:
+    def conv(classes: int = nets.CLASSES) -> nn.Module:
         torch.manual_seed(0)
         return nn.Sequential(
-            nn.Conv2d(3, WIDTH, 3), nn.ReLU(), nn.Conv2d(WIDTH, classes, 1), _Pool()
+            nn.Conv2d(3, nets.WIDTH, 3), nn.ReLU(), nn.Conv2d(nets.WIDTH, classes, 1), _Pool()
         )
 
     x = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    recipe = methods.get(name).prepare(conv(), usual(teacher=conv(), head="2"))
+    recipe = methods.get(name).prepare(conv(), nets.usual(teacher=conv(), head="2"))
     logits = recipe.model(x)
-    assert logits.shape == (5, CLASSES)
+    assert logits.shape == (5, nets.CLASSES)
     assert torch.isfinite(recipe.loss(logits, torch.arange(5), x))
 
 
@@ -129,21 +113,23 @@ class _Pool(nn.Module):
 
 @pytest.mark.parametrize(("options", "epsilon"), [({}, 0.1), ({"epsilon": 0.35}, 0.35)])
 def test_label_smoothing(options, epsilon):
-    value, z, _ = loss_of("label-smoothing", **options)
-    assert value == pytest.approx(ce(z, Y, epsilon), rel=1e-12)
+    value, z, _ = nets.loss_of("label-smoothing", **options)
+    assert value == pytest.approx(nets.ce(z, nets.Y, epsilon), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", nets.ALL)
 def test_every_method_combines_with_label_smoothing(name):
     """The smoothed loss minus the plain one is ε·(mean over k of −log p_k − (−log p_y)), on the hard part."""
     epsilon, scale = 0.2, 0.1 if methods.get(name).needs & {"teacher"} else 1.0
-    model, known, softer = Net(), facts(), facts(label_smoothing=epsilon)
+    model, known, softer = nets.Net(), nets.facts(), nets.facts(label_smoothing=epsilon)
     plain = methods.get(name).prepare(model, known)
     smooth = methods.get(name).prepare(model, softer)
-    logits = plain.model(X)
-    difference = smooth.loss(smooth.model(X), Y, X) - plain.loss(logits, Y, X)
+    logits = plain.model(nets.X)
+    difference = smooth.loss(smooth.model(nets.X), nets.Y, nets.X) - plain.loss(
+        logits, nets.Y, nets.X
+    )
     z = logits.detach().numpy()
-    expected = scale * (ce(z, Y, epsilon) - ce(z, Y))
+    expected = scale * (nets.ce(z, nets.Y, epsilon) - nets.ce(z, nets.Y))
     if name == "label-smoothing":  # it brings its own ε
         expected = 0.0
     assert difference.item() == pytest.approx(expected, abs=1e-7)
@@ -172,19 +158,19 @@ def part(tmp_path):
 
 
 def test_a_function_of_your_own_with_options(part):
-    z = facts().validation[0]
+    z = nets.facts().validation[0]
     for method, factor in (
         (methods.get(part("doubled")), 2),
         (methods.get(part("doubled"), factor=5.0), 5),
     ):
         assert method.needs == frozenset()
-        recipe = method.prepare(nn.Identity(), facts())
+        recipe = method.prepare(nn.Identity(), nets.facts())
         assert recipe.loss(z, None, None).item() == pytest.approx(factor * z.sum().item())
 
 
 def test_what_is_no_method_is_said(part):
     with pytest.raises(
-        TstarError, match=r"must return a tstar\.lab\.methods\.Recipe, got Identity"
+        TstarError, match=r"must return an instance of tstar\..*Recipe, got Identity"
     ):
-        methods.get(part("nothing")).prepare(nn.Identity(), facts())
+        methods.get(part("nothing")).prepare(nn.Identity(), nets.facts())
     assert methods.get(part("taught")).needs == {"teacher"}

@@ -4,19 +4,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tstar.lab.models.convolutional import (
-    BasicBlock,
-    ConvNextBlock,
-    PyramidBlock,
-    cnn4,
-    convnext4,
-    resnet10,
-    vgg9,
-)
+from tstar.lab.models import convolutional
 
 
 def test_a_block_adds_its_input():
-    block = BasicBlock(2, 3, 3, stride=1).eval()
+    block = convolutional.BasicBlock(2, 3, 3, stride=1).eval()
     nn.init.zeros_(block.norm2.weight)
     x = torch.randn(2, 3, 5, 5, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(block(x), F.relu(x))
@@ -25,16 +17,16 @@ def test_a_block_adds_its_input():
 
 def test_every_stage_but_the_first_halves_the_size():
     x, sizes = torch.zeros(2, 3, 32, 32), []
-    for layer in resnet10(3, 16).eval():
+    for layer in convolutional.resnet10(3, 16).eval():
         x = layer(x)
-        if isinstance(layer, BasicBlock):
+        if isinstance(layer, convolutional.BasicBlock):
             sizes.append(x.shape[-1])
     assert sizes == [32, 16, 8, 4]
 
 
 def test_sizes_and_widths_of_the_stages():
     x, seen = torch.zeros(2, 3, 32, 32), []
-    for layer in vgg9(3, 512).eval():
+    for layer in convolutional.vgg9(3, 512).eval():
         x = layer(x)
         if isinstance(layer, nn.Conv2d):
             seen.append((x.shape[1], x.shape[2]))
@@ -44,9 +36,9 @@ def test_sizes_and_widths_of_the_stages():
     ]
 
 
-def test_pyramid_shortcut_pads_with_zero_channels() -> None:
-    block = PyramidBlock(2, 3, 5, stride=2).eval()
-    nn.init.zeros_(block.norm3.weight)  # type: ignore[arg-type]
+def test_pyramid_shortcut_pads_with_zero_channels():
+    block = convolutional.PyramidBlock(2, 3, 5, stride=2).eval()
+    nn.init.zeros_(block.norm3.weight)
     x = torch.arange(2 * 3 * 4 * 4.0).view(2, 3, 4, 4)
     out = block(x)
     means = x.view(2, 3, 2, 2, 2, 2).mean((3, 5))
@@ -55,7 +47,7 @@ def test_pyramid_shortcut_pads_with_zero_channels() -> None:
 
 
 def test_four_stages_of_scaled_widths_with_biases_and_no_norm():
-    trunk = cnn4(3, 256)
+    trunk = convolutional.cnn4(3, 256)
     convolutions = [module for module in trunk if isinstance(module, nn.Conv2d)]
     assert [layer.out_channels for layer in convolutions] == [32, 64, 128, 256]
     assert all(layer.bias is not None for layer in convolutions)
@@ -64,7 +56,7 @@ def test_four_stages_of_scaled_widths_with_biases_and_no_norm():
 
 
 def test_a_convnext_block_is_its_formula():
-    block = ConvNextBlock(4).eval()
+    block = convolutional.ConvNextBlock(4).eval()
     x = torch.randn(2, 4, 9, 9, generator=torch.Generator().manual_seed(0))
     mixed = F.conv2d(x, block.mix.weight, padding=3, groups=4).movedim(1, -1)
     normed = F.layer_norm(mixed, (4,), block.norm.weight, block.norm.bias, block.norm.eps)
@@ -75,6 +67,6 @@ def test_a_convnext_block_is_its_formula():
 
 
 def test_two_stages_of_blocks():
-    trunk = convnext4(3, 10, depth=3)
-    assert sum(isinstance(layer, ConvNextBlock) for layer in trunk) == 6
+    trunk = convolutional.convnext4(3, 10, depth=3)
+    assert sum(isinstance(layer, convolutional.ConvNextBlock) for layer in trunk) == 6
     assert [m.stride for m in trunk if isinstance(m, nn.Conv2d)] == [(2, 2), (2, 2)]

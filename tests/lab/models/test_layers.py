@@ -11,7 +11,7 @@ from tstar.lab.models.layers import LARGEST, Conv3x3, conv1, conv_small_map, mlp
 
 
 @pytest.mark.parametrize("features", [*range(1, 70), 100, 513, 1000])
-def test_channel_counts_never_vanish_nor_fall(features: int) -> None:
+def test_channel_counts_never_vanish_nor_fall(features):
     counts = [scaled(base, features) for base in (64, 128, 256, 512)]
     assert counts == sorted(counts)
     assert counts[0] >= 1
@@ -25,7 +25,7 @@ def test_channel_counts_never_vanish_nor_fall(features: int) -> None:
 
 @pytest.mark.parametrize("nd", [1, 2])
 @pytest.mark.parametrize("size", [7, 8])
-def test_the_strided_shortcut_is_a_strided_convolution(nd: int, size: int) -> None:
+def test_the_strided_shortcut_is_a_strided_convolution(nd, size):
     """Pixels are picked first; the map must be that of a convolution with stride 2."""
     layer = conv1(nd, 3, 5, stride=2)
     (weight,) = layer.parameters()

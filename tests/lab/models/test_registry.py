@@ -23,7 +23,7 @@ IMAGE = ["resnet10", "vgg9", "pyramidnet10"]
 PATCHES = ["vit4", "convnext4", "mixer4"]
 
 
-def example(name: str, size: int = 16, batch: int = 2) -> tuple[torch.Tensor, int]:
+def example(name, size=16, batch=2):
     """A batch for the network ``name``, and its in_channels."""
     generator = torch.Generator().manual_seed(1)
     shape = (20,) if name in FLAT else (9, size) if name.endswith("1d") else (3, size, size)
@@ -32,7 +32,7 @@ def example(name: str, size: int = 16, batch: int = 2) -> tuple[torch.Tensor, in
 
 @pytest.mark.parametrize("features", [1, 7, 64])
 @pytest.mark.parametrize("name", names())
-def test_the_classifier_gets_exactly_m_features(name: str, features: int) -> None:
+def test_the_classifier_gets_exactly_m_features(name, features):
     x, channels = example(name)
     model = build(name, 5, num_features=features, in_channels=channels, seed=0).eval()
     seen: list[torch.Size] = []
@@ -45,7 +45,7 @@ def test_the_classifier_gets_exactly_m_features(name: str, features: int) -> Non
 
 @pytest.mark.parametrize("size", [8, 16, 32, 64, 96])
 @pytest.mark.parametrize("name", [*IMAGE, *PATCHES])
-def test_images_of_every_size_of_the_paper(name: str, size: int) -> None:
+def test_images_of_every_size_of_the_paper(name, size):
     model = build(name, 3, num_features=16, seed=0)
     out = model(example(name, size)[0])
     assert out.shape == (2, 3)
@@ -54,13 +54,13 @@ def test_images_of_every_size_of_the_paper(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("length", [8, 50, 127, 128])
 @pytest.mark.parametrize("name", [f"{name}-1d" for name in IMAGE])
-def test_signals_of_odd_and_even_length(name: str, length: int) -> None:
+def test_signals_of_odd_and_even_length(name, length):
     model = build(name, 3, num_features=16, in_channels=9, seed=0)
     assert model(example(name, length)[0]).shape == (2, 3)
 
 
 @pytest.mark.parametrize(("name", "layers"), [("resnet10", 10), ("vgg9", 9), ("pyramidnet10", 10)])
-def test_the_number_in_the_name_counts_the_layers(name: str, layers: int) -> None:
+def test_the_number_in_the_name_counts_the_layers(name, layers):
     for suffix in ("", "-1d"):
         modules = build(name + suffix, 10, num_features=8, seed=0).modules()
         wide = [
@@ -72,8 +72,8 @@ def test_the_number_in_the_name_counts_the_layers(name: str, layers: int) -> Non
         assert len(wide) == layers
 
 
-def test_channels_at_full_width() -> None:
-    def widths(name: str, features: int) -> list[int]:
+def test_channels_at_full_width():
+    def widths(name, features):
         modules = build(name, 10, num_features=features, seed=0).modules()
         return [
             m.out_channels for m in modules if isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)
@@ -88,7 +88,7 @@ def test_channels_at_full_width() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_initialization(name: str) -> None:
+def test_initialization(name):
     model = build(name, 50, num_features=256, in_channels=20 if name in FLAT else 3, seed=3)
     classifier = model.get_submodule("classifier")
     assert isinstance(classifier, nn.Linear)
@@ -107,7 +107,7 @@ def test_initialization(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_seed_alone_decides_and_the_global_generator_is_left_alone(name: str) -> None:
+def test_the_seed_alone_decides_and_the_global_generator_is_left_alone(name):
     torch.manual_seed(5)
     before = torch.get_rng_state()
     first = build(name, 4, num_features=8, seed=11).state_dict()
@@ -120,7 +120,7 @@ def test_the_seed_alone_decides_and_the_global_generator_is_left_alone(name: str
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
-def test_every_parameter_gets_a_gradient(name: str) -> None:
+def test_every_parameter_gets_a_gradient(name):
     x, channels = example(name, batch=8)
     model = build(name, 3, num_features=24, in_channels=channels, seed=0)
     model(x).square().sum().backward()
@@ -129,7 +129,7 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
         assert parameter.grad.abs().sum() > 0, key
 
 
-def test_unknown_names_and_numbers() -> None:
+def test_unknown_names_and_numbers():
     with pytest.raises(TstarError, match="did you mean 'resnet10'"):
         build("resnet11", 10)
     with pytest.raises(TstarError, match="torchvision/NAME"):
@@ -143,7 +143,7 @@ def test_unknown_names_and_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_last_layer_widens_a_narrow_network(name: str) -> None:
+def test_a_last_layer_widens_a_narrow_network(name):
     x, channels = example(name)
     wide = build(name, 5, num_features=96, trunk_features=8, in_channels=channels, seed=0)
     assert wide.get_submodule("classifier").in_features == 96
@@ -159,7 +159,7 @@ def test_a_last_layer_widens_a_narrow_network(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_depth_adds_layers(name: str) -> None:
+def test_depth_adds_layers(name):
     x, channels = example(name)
     layers = []
     for depth in (1, 2, 3):
@@ -170,12 +170,12 @@ def test_depth_adds_layers(name: str) -> None:
     assert layers[2] - layers[1] == layers[1] - layers[0]
 
 
-def test_depth_belongs_to_the_networks_of_this_package() -> None:
+def test_depth_belongs_to_the_networks_of_this_package():
     with pytest.raises(TstarError, match="trunk_features and depth"):
         build("torchvision/resnet18", 5, depth=2)
 
 
-def test_a_network_of_your_own_gets_what_it_takes_and_refuses_what_it_does_not(tmp_path) -> None:
+def test_a_network_of_your_own_gets_what_it_takes_and_refuses_what_it_does_not(tmp_path):
     (tmp_path / "nets.py").write_text(
         "from torch import nn\n"
         "def deep(num_classes, depth=1):\n    return nn.Sequential(*[nn.Linear(8, 8)] * depth, nn.Linear(8, num_classes))\n"
@@ -188,7 +188,7 @@ def test_a_network_of_your_own_gets_what_it_takes_and_refuses_what_it_does_not(t
             build(f"{tmp_path / 'nets.py'}:flat", 5, **{chosen: 3})
 
 
-def data(*shape: int, domain: str) -> DataSet:
+def data(*shape, domain):
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(6, *shape, generator=generator), torch.arange(6) % 3
     if domain == "image":

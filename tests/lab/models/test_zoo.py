@@ -1,40 +1,39 @@
 """Networks of other libraries by name. No weights are fetched."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
+from tests.networks import tiny_bert
 from tstar import TstarError
 from tstar.lab.models import build
 
 vision = pytest.importorskip("torchvision")
 
 
-def test_torchvision_network_with_our_number_of_classes() -> None:
+def test_torchvision_network_with_our_number_of_classes():
     model = build("torchvision/squeezenet1_1", 7, seed=0).eval()
     assert model(torch.zeros(1, 3, 64, 64)).shape == (1, 7)
 
 
-def test_features_must_be_those_of_the_network() -> None:
+def test_features_must_be_those_of_the_network():
     assert build("torchvision/shufflenet_v2_x0_5", 3, num_features=1024) is not None
     with pytest.raises(TstarError, match=r"has 1024 features, but got num_features=64"):
         build("torchvision/shufflenet_v2_x0_5", 3, num_features=64)
 
 
-def test_torchvision_errors() -> None:
+def test_torchvision_errors():
     with pytest.raises(TstarError, match="did you mean 'resnet50'"):
         build("torchvision/resnet51", 3)
     with pytest.raises(TstarError, match="3 input channels, but got in_channels=1"):
         build("torchvision/resnet18", 3, in_channels=1)
 
 
-def test_pretrained_network_gets_a_new_output_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pretrained_network_gets_a_new_output_layer(monkeypatch):
     """``weights="DEFAULT"`` needs a download: here the plain network stands in for the loaded one."""
     models = vision.models
     plain = models.get_model
 
-    def offline(name: str, **options: object) -> torch.nn.Module:
+    def offline(name, **options):
         assert options.pop("weights") == "DEFAULT"
         return plain(name, num_classes=1000, **options)
 
@@ -43,7 +42,7 @@ def test_pretrained_network_gets_a_new_output_layer(monkeypatch: pytest.MonkeyPa
     assert model(torch.zeros(1, 3, 64, 64)).shape == (1, 6)
 
 
-def test_timm_network_with_other_channels() -> None:
+def test_timm_network_with_other_channels():
     pytest.importorskip("timm")
     model = build("timm/resnet10t", 4, in_channels=1, seed=0).eval()
     assert model(torch.zeros(1, 1, 64, 64)).shape == (1, 4)
@@ -54,15 +53,9 @@ def test_timm_network_with_other_channels() -> None:
     assert len(str(far.value)) < 300
 
 
-def test_transformers_from_a_local_folder(tmp_path: Path) -> None:
+def test_transformers_from_a_local_folder(tmp_path):
     transformers = pytest.importorskip("transformers")
-    tiny = {
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-    }
-    source = transformers.BertModel(transformers.BertConfig(vocab_size=30, **tiny))
+    source = transformers.BertModel(tiny_bert(vocab_size=30))
     source.save_pretrained(tmp_path)
     model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
     assert model(torch.ones(2, 7, dtype=torch.int64)).shape == (2, 5)
@@ -73,25 +66,17 @@ def test_transformers_from_a_local_folder(tmp_path: Path) -> None:
     assert not torch.equal(fresh[f"model.bert.{key}"], source.state_dict()[key])
 
 
-def test_transformers_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_transformers_name_that_is_nowhere(monkeypatch, tmp_path):
     pytest.importorskip("transformers")
     monkeypatch.setattr("transformers.AutoConfig.from_pretrained", _no_network)
     with pytest.raises(TstarError, match="needs a network connection or a local folder"):
         build("transformers/nobody/nothing", 3)
 
 
-def test_padding_does_not_change_the_logits(tmp_path: Path) -> None:
+def test_padding_does_not_change_the_logits(tmp_path):
     """Against transformers itself with an explicit mask; columns of padding alone are left out."""
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        vocab_size=50,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        pad_token_id=3,
-        initializer_range=0.5,
-    )
+    pytest.importorskip("transformers")
+    config = tiny_bert(vocab_size=50, num_hidden_layers=2, pad_token_id=3, initializer_range=0.5)
     config.save_pretrained(tmp_path)
     model = build(f"transformers/{tmp_path}", 5, seed=0).eval()
     generator = torch.Generator().manual_seed(0)
@@ -109,5 +94,5 @@ def test_padding_does_not_change_the_logits(tmp_path: Path) -> None:
         assert torch.isfinite(model(nothing)).all()
 
 
-def _no_network(*_: object, **__: object) -> None:
+def _no_network(*_, **__):
     raise OSError("We couldn't connect to the hub.")

@@ -159,19 +159,12 @@ def test_what_differs_anywhere_is_said_everywhere(make_store):
 def test_parts_of_one_s_own_are_named(make_store):
     """A loss of one's own is in the title, and there the law's T is not judged."""
 
+    def mine(spec):
+        config = replace(spec.config, loss="./parts.py:focal")
+        return replace(spec, model="./parts.py:Net", config=config, source="a" * 16)
+
     def change(rows):
-        return [
-            (
-                replace(
-                    spec,
-                    model="./parts.py:Net",
-                    config=replace(spec.config, loss="./parts.py:focal"),
-                    source="a" * 16,
-                ),
-                result,
-            )
-            for spec, result in rows
-        ]
+        return [(mine(spec), result) for spec, result in rows]
 
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
     assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, loss focal, 6 epochs"}

@@ -8,12 +8,7 @@ import pytest
 
 from tests.lab.report.planted import TASKS, rows
 from tstar import TstarError
-from tstar.lab.report.own_tables import (
-    advice_table,
-    conditions_table,
-    data_table,
-    methods_table,
-)
+from tstar.lab.report.own_tables import advice_table, conditions_table, data_table, methods_table
 from tstar.lab.report.records import load
 from tstar.lab.report.tables import Table, marked
 

@@ -1,11 +1,11 @@
-"""A study of a few tiny runs on digits, and an engine without processes."""
+"""A study of a few tiny runs on digits."""
 
 import sqlite3
 
 import pytest
 
 from tests.lab.sweep.parts import OWN_STUDY, PARTS
-from tstar.lab.sweep.execute import DataKey, Job, Outcome, execute
+from tests.lab.sweep.small import InlineEngine
 from tstar.lab.sweep.study import Study, parse_study
 
 STUDY = """
@@ -21,35 +21,6 @@ norm = ["batch", "none"]
 temperature = [1, 4]
 seeds = 2
 """
-
-
-class InlineEngine:
-    """Runs in this process, one after the other; ``lose`` makes the first runs vanish."""
-
-    def __init__(self, slots: int = 1, lose: int = 0) -> None:
-        self.slots, self.lose, self.closed = slots, lose, False
-        self.jobs: list[Job] = []
-        self.executed: list[str] = []
-        self.forgotten: list[DataKey] = []
-
-    def submit(self, job: Job) -> None:
-        assert len(self.jobs) < self.slots
-        self.jobs.append(job)
-
-    def collect(self, timeout: float) -> list[Outcome]:
-        job = self.jobs.pop(0)
-        self.executed.append(job.spec.key)
-        if self.lose > 0:
-            self.lose -= 1
-            return [Outcome(job.spec.key, "requeue", {"error": "gone"})]
-        return [execute(job)]
-
-    def forget(self, data: DataKey) -> None:
-        self.forgotten.append(data)
-
-    def close(self) -> None:
-        self.closed = True
-        self.jobs.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,40 @@
-"""Small studies of digits, done in this process."""
+"""Small studies of digits, and an engine that does them in this process."""
 
 import json
 from dataclasses import replace
 
+from tstar.lab.sweep.execute import Outcome, execute
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import run_sweep
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import parse_study
+
+
+class InlineEngine:
+    """Runs in this process, one after the other; ``lose`` makes the first runs vanish."""
+
+    def __init__(self, slots=1, lose=0):
+        self.slots, self.lose, self.closed = slots, lose, False
+        self.jobs, self.executed, self.forgotten = [], [], []
+
+    def submit(self, job):
+        assert len(self.jobs) < self.slots
+        self.jobs.append(job)
+
+    def collect(self, timeout):
+        job = self.jobs.pop(0)
+        self.executed.append(job.spec.key)
+        if self.lose > 0:
+            self.lose -= 1
+            return [Outcome(job.spec.key, "requeue", {"error": "gone"})]
+        return [execute(job)]
+
+    def forget(self, data):
+        self.forgotten.append(data)
+
+    def close(self):
+        self.closed = True
+        self.jobs.clear()
 
 
 def finish(store, spec, accuracy=0.5, status="done"):

@@ -1,8 +1,6 @@
 """Fine-tuning in a sweep: a transformer on texts, from a folder below the data root, and joined sets."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,17 +12,10 @@ pytest.importorskip("tokenizers")
 
 import transformers
 
+from tests.networks import tiny_bert
 from tstar.errors import TstarError
+from tstar.lab.sweep import execute
 from tstar.lab.sweep.estimate import dry_run
-from tstar.lab.sweep.execute import (
-    DataKey,
-    Job,
-    build_model,
-    checksum,
-    execute,
-    inputs_for,
-    load_data,
-)
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.study import parse_study
 from tstar.output_layer import tempered_heads
@@ -48,7 +39,7 @@ temperature = 2
 
 
 @pytest.fixture
-def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
+def root(tmp_path, save_tokenizer):
     """Texts of two classes that only the order of the letters tells apart, and a tiny BERT."""
     rng = np.random.default_rng(0)
     for part, count in (("train", 60), ("test", 20)):
@@ -60,14 +51,7 @@ def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
             "label,text\n" + "\n".join(lines), encoding="utf-8"
         )
     folder = tmp_path / "tiny"
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-    )
+    config = tiny_bert(vocab_size=len(WORDS), max_position_embeddings=16)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         transformers.BertModel(config).save_pretrained(folder)
@@ -75,54 +59,50 @@ def root(tmp_path: Path, save_tokenizer: Callable[..., None]) -> Path:
     return tmp_path
 
 
-def test_a_transformer_is_planned_timed_and_tuned(root: Path) -> None:
+def test_a_transformer_is_planned_timed_and_tuned(root):
     plan = make_plan(parse_study(STUDY), None, data_root=str(root))
     assert len(plan.todo) == 2
     cost = dry_run(parse_study(STUDY), None, data_root=str(root))
     assert cost.seconds > 0
     assert (len(cost.plan.todo), cost.probed) == (2, 1)
     for spec in plan.todo:
-        outcome = execute(Job(spec, str(root)))
+        outcome = execute.execute(execute.Job(spec, str(root)))
         values = outcome.values
         assert outcome.status == "done", values.get("error")
         assert (values["num_features"], values["num_classes"]) == (16, 2)
         assert (values["domain"], values["temperature"], values["norm"]) == ("text", 2, spec.norm)
         # Dropout is on: the same spec still gives the same numbers.
-        again = execute(Job(spec, str(root))).values
+        again = execute.execute(execute.Job(spec, str(root))).values
         for name in ("val_accuracy", "test_accuracy", "train_loss", "nll"):
             assert values[name] == again[name]
 
 
-def test_vectors_and_tokens_are_of_the_same_data(root: Path) -> None:
+def test_vectors_and_tokens_are_of_the_same_data(root):
     """One checksum and one csg a data set: the run's own view of it does not matter."""
     spec = parse_study(STUDY).specs[0]
-    data = load_data(DataKey("toy"), str(root))
-    tokens = inputs_for(spec, data, str(root))
+    data = execute.load_data(execute.DataKey("toy"), str(root))
+    tokens = execute.inputs_for(spec, data, str(root))
     assert (data.domain, tokens.domain) == ("text", "tokens")
-    assert inputs_for(replace(spec, model="mlp"), data, str(root)) is data
+    assert execute.inputs_for(replace(spec, model="mlp"), data, str(root)) is data
     plan = make_plan(parse_study(STUDY), None, data_root=str(root))
-    assert {s.data_checksum for s in plan.specs} == {checksum(data)}
+    assert {s.data_checksum for s in plan.specs} == {execute.checksum(data)}
 
 
-def test_the_weights_are_those_of_the_folder(root: Path) -> None:
+def test_the_weights_are_those_of_the_folder(root):
     spec = parse_study(STUDY).specs[0]
-    data = load_data(DataKey("toy"), str(root))
+    data = execute.load_data(execute.DataKey("toy"), str(root))
     saved = transformers.BertModel.from_pretrained(root / "tiny").state_dict()
     key = "embeddings.word_embeddings.weight"
-    tuned = build_model(spec, data, str(root)).state_dict()
-    fresh = build_model(replace(spec, weights=None, scenario="scratch"), data, str(root))
+    tuned = execute.build_model(spec, data, str(root)).state_dict()
+    fresh = execute.build_model(replace(spec, weights=None, scenario="scratch"), data, str(root))
     assert torch.equal(tuned[f"model.bert.{key}"], saved[key])
     assert not torch.equal(fresh.state_dict()[f"model.bert.{key}"], saved[key])
     assert not tempered_heads(fresh)
 
 
 @pytest.mark.parametrize("path", ["/somewhere/tiny", "../tiny", "C:/tiny"])
-def test_machine_paths_are_refused(root: Path, path: str) -> None:
+def test_machine_paths_are_refused(root, path):
     with pytest.raises(TstarError, match="model must be a name or a path below the data root"):
-        make_plan(
-            parse_study(STUDY.replace("tiny", path)),
-            None,
-            data_root=str(root),
-        )
+        make_plan(parse_study(STUDY.replace("tiny", path)), None, data_root=str(root))
     with pytest.raises(TstarError, match="dataset must be a name or a path below the data root"):
-        load_data(DataKey(path), str(root))
+        execute.load_data(execute.DataKey(path), str(root))

@@ -41,7 +41,7 @@ def test_runs_are_shared_out_over_the_gpus(two, given, devices):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"device": "cuda:2"}, "There is no device 'cuda:2': the GPUs are cuda:0 to cuda:1"),
+        ({"device": "cuda:2"}, "No device 'cuda:2': the GPUs are cuda:0 to cuda:1"),
         ({"device": "cpu", "gpus_per_run": 0.5}, "No GPU was found for device='cpu'"),
         ({"gpus_per_run": 0}, "0 < gpus_per_run <= 1 must hold"),
         ({"gpus_per_run": 2}, "0 < gpus_per_run <= 1 must hold"),

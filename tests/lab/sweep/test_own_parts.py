@@ -74,7 +74,7 @@ def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, in
         (
             "    return nn.Sequential(",
             "    return 3 or (",
-            "must return a torch.nn.Module, got int",
+            r"must return an instance of torch\.nn\.modules\.module\.Module, got int",
         ),
         (
             "nn.Linear(in_channels,",
@@ -95,7 +95,7 @@ def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, in
         (
             "return torch.optim.RMSprop(parameters, lr)",
             "return lr",
-            "must return a torch optimizer",
+            r"must return an instance of torch\.optim\.optimizer\.Optimizer, got float",
         ),
         ("return 1 - step / (2 * steps)", "return None", "schedule returns must be a number"),
         ("return batch + 0.01", "return batch[:1] #", "must return a tensor of"),
@@ -138,7 +138,7 @@ def test_a_method_of_your_own_with_options(folder, inline):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("3", "must return a tstar.lab.methods.Recipe, got int"),
+        ("3", r"must return an instance of tstar\.lab\.methods\.interface\.Recipe, got int"),
         ("Recipe(3, len)", "failed: AttributeError"),
         ("Recipe(model, 3)", "failed: TypeError"),
         ("Recipe(model, len, on_batch=3)", "failed: TypeError"),

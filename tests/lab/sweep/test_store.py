@@ -15,6 +15,7 @@ import pytest
 
 from tests.lab.sweep.small import finish
 from tstar.errors import TstarError
+from tstar.lab.curves import conditions
 from tstar.lab.sweep.store import SCHEMA, Store, owned
 from tstar.lab.sweep.transfer import load_runs, merge
 
@@ -199,6 +200,16 @@ def test_a_store_of_an_older_schema_is_read_and_extended(path, specs, schema, mi
         assert [row["head_init"] for row in upgraded.rows()] == ["own"] * 3
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
+
+
+def test_runs_with_a_field_that_is_no_more_are_a_condition_of_their_own(path, specs):
+    with Store(path, create=True) as store:
+        for spec in specs[:2]:
+            store.put(spec, "done", {"test_accuracy": 0.5, "num_classes": 10})
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE runs SET ema = 0.9 WHERE key = ?", (specs[0].key,))
+    found = conditions(load_runs(path))
+    assert sorted(condition.facts["ema"] for condition in found) == [0.0, 0.9]
 
 
 def test_a_deleted_or_replaced_store_is_noticed_and_said(path, specs, tmp_path):

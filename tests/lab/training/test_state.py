@@ -1,4 +1,4 @@
-"""The average of the weights, and a run that goes on from its checkpoint."""
+"""A run that goes on from its checkpoint."""
 
 import dataclasses
 
@@ -8,40 +8,9 @@ from torch import nn
 
 from tstar.lab.models import build
 from tstar.lab.training import Config, train
-from tstar.lab.training.loop import Average, Checkpoint
+from tstar.lab.training.loop import Checkpoint
 
-
-def test_it_is_the_recursion_with_a_growing_decay():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
-    average = Average(model, 0.5)
-    expected = model[0].weight.detach().clone()
-    for step in range(20):
-        with torch.no_grad():
-            model[0].weight.add_(1.0)
-        decay = min(0.5, (1 + step) / (10 + step))
-        expected = decay * expected + (1 - decay) * model[0].weight.detach()
-        average.update(step)
-    assert torch.allclose(average.values["0.weight"], expected)
-    assert "1.running_mean" in average.values
-    assert "1.num_batches_tracked" not in average.values
-
-
-def test_inside_the_model_has_the_average_and_afterwards_its_own_weights():
-    model = nn.Linear(2, 2)
-    before = model.weight.detach().clone()
-    average = Average(model, 0.9)
-    average.values["weight"].zero_()
-    with average.applied():
-        assert not model.weight.any()
-    assert torch.equal(model.weight, before)
-    average.apply()
-    assert not model.weight.any()
-
-
-FULL = Config(
-    epochs=3, batch_size=64, lr=0.05, ema=0.9, mixup=0.3, clip_norm=1.0, nesterov=True, warmup=0.1
-)
+FULL = Config(epochs=3, batch_size=64, lr=0.05, clip_norm=1.0, nesterov=True, warmup=0.1)
 
 
 class Killed(Exception):

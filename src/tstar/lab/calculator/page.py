@@ -16,7 +16,7 @@ from typing import Any
 
 from tstar._version import __version__
 from tstar.formula import choose_variant, csg_range, published, training_aware
-from tstar.lab.methods.rules import ROW_NORM, on_one_axis
+from tstar.lab.methods.rules import LABELS, ROW_NORM
 from tstar.law import BATCH
 from tstar.training import MOMENTUM, SCENARIOS
 
@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
         "momentum": MOMENTUM,
         "csgRange": csg_range(),
         "choices": _choices(),
-        "rules": [{"name": rule.name, "label": rule.label} for rule in on_one_axis(1)],
+        "rules": [{"name": name, "label": label} for name, label in LABELS.items()],
         "rowNorm": ROW_NORM,
         "tasks": _tasks(),
         "models": json.loads((_HERE / "models.json").read_text(encoding="utf-8")),

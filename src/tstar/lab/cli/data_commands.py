@@ -63,12 +63,9 @@ def show_data(
     found = load(name, root=data_root, size=size, download=download)
     counts = found.y_train.bincount(minlength=found.num_classes).tolist()
     if as_json:
-        facts: dict[str, Any] = {
-            "name": found.name,
-            "domain": found.domain,
-            "checksum": found.checksum(),
-        }
+        facts: dict[str, Any] = {"name": found.name, "domain": found.domain}
         facts |= {"train": list(found.x_train.shape), "test": list(found.x_test.shape)}
+        facts["checksum"] = found.checksum()
         tell_json(facts | {"classes": dict(zip(found.classes, counts, strict=True))})
         return
     each = f"training samples per class: {min(counts)} to {max(counts)}"

@@ -86,18 +86,15 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
 
 
 def _load(path: Path) -> tuple[Any, dict[str, str]]:
-    """What a file holds, and its metadata. Nothing is unpickled."""
-    import torch
+    """What a file holds, and its metadata."""
+    from tstar.lab.checkpoints import read_tensors
 
     if not path.is_file():
         raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
-    safe = require("safetensors", "text") if path.suffix == ".safetensors" else None
     try:
-        if safe is None:
-            return torch.load(path, map_location="cpu", weights_only=True), {}
-        with safe.safe_open(path, framework="pt") as file:
-            names = [*file.keys()]
-            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+        return read_tensors(path)
+    except TstarError:
+        raise
     except Exception as error:  # in our words: torch's advise to unpickle
         raise TstarError(
             f"{path} is damaged, or holds other objects than weights; only tensors and plain types "

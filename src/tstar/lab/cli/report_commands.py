@@ -11,7 +11,7 @@ from tstar.errors import TstarError
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, Average, Metric, OfStudy, Where, about, given
-from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
+from tstar.lab.cli.terminal import ERRORS, answer, progress, tell, tell_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,12 +69,10 @@ def fit(
         return
     with ERRORS.status("fitting…"):
         result = fitting.fit(source, variant, bootstrap=bootstrap, **how)
+    answer(result, as_json)
     if output is not None:
         result.save(output)
-    if as_json:
-        tell_json(result.to_dict())
-    else:
-        tell(f"{result}\nsaved: {output}" if output else result)
+        tell(f"saved: {output}", console=ERRORS)
 
 
 @app.command(rich_help_panel=RESEARCH)

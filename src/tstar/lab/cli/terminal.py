@@ -7,6 +7,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -27,6 +28,16 @@ def tell_json(value: object) -> None:
     if printable(text, lines=True) != text:
         text = json.dumps(value, indent=2)
     typer.echo(text)
+
+
+def answer(found: Any, as_json: bool) -> None:
+    """Print a record: its JSON, or the text that it is."""
+    if as_json:
+        tell_json(found.to_dict())
+    elif hasattr(found, "__rich__"):
+        Console().print(found, highlight=False, soft_wrap=True)
+    else:
+        tell(found)
 
 
 def tell(text: object, style: str = "", *, first: str = "", console: Console | None = None) -> None:

@@ -10,13 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
-
 from tstar.errors import TstarError
 from tstar.lab.cli import options
 from tstar.lab.cli.app import USE, app
 from tstar.lab.cli.options import AsJson, Data, DataRoot, Features, Head, Model, about
-from tstar.lab.cli.terminal import progress, show, tell, tell_json
+from tstar.lab.cli.terminal import answer, progress, show, tell, tell_json
 
 _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
@@ -68,7 +66,7 @@ def temperature(
     """
     from tstar.formula import explain
 
-    _show(explain(features, classes, **how), as_json)
+    answer(explain(features, classes, **how), as_json)
 
 
 @app.command(rich_help_panel=USE)
@@ -89,21 +87,15 @@ def recommend(
     Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1
     """
     from tstar.advice import recommend as advise
-    from tstar.lab.data.door import count_classes, open_data
+    from tstar.lab.data import open_data
     from tstar.lab.models import build
+    from tstar.samples import count_classes
 
     if (data is None) == (classes is None):
         raise TstarError("Pass either --data PATH or --classes K.")
     source = None if data is None else open_data(data, size=32, root=data_root)
     network = build(model, classes or count_classes(source) or 0, num_features=features)
-    _show(advise(network, source, head=head, loss=loss, **how), as_json)
-
-
-def _show(advice: Any, as_json: bool) -> None:
-    if as_json:
-        tell_json(advice.to_dict())
-    else:
-        Console().print(advice, highlight=False, soft_wrap=True)
+    answer(advise(network, source, head=head, loss=loss, **how), as_json)
 
 
 @app.command(rich_help_panel=USE)
@@ -116,7 +108,6 @@ def csg(
     data_root: DataRoot = None,
     as_json: AsJson = False,
     output: options.MaybeOutput = None,
-    skip_unreadable: Annotated[bool, about("Skip unreadable files.", "--skip-unreadable")] = False,
 ) -> None:
     """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
 
@@ -126,7 +117,7 @@ def csg(
     from tstar.formula import explain
     from tstar.lab.data import open_data
 
-    source = open_data(path, size=size or None, root=data_root, skip_unreadable=skip_unreadable)
+    source = open_data(path, size=size or None, root=data_root)
     how: Any = {"samples": samples, "neighbors": neighbors, "seed": seed}
     result = measure(source, size=size or None, **how)
     found = {M: explain(M, result.num_classes, result.value) for M in _WIDTHS}
@@ -191,7 +182,4 @@ def check(
         made = pilot(
             lambda: fitting_model(model, loaded, features, None), loaded, progress=update, **how
         )
-    if as_json:
-        tell_json(made.to_dict())
-    else:
-        tell(made)
+    answer(made, as_json)

@@ -140,24 +140,14 @@ class _Bench:
         except TstarError as error:
             return Run(name, self.seed, "failed", trainings=cost(method), error=str(error))
         result = trained.result
-        val_accuracy, test_accuracy = result.accuracies(self.data.num_classes)
-        temperature, norm = _trained_at(trained)
-        return Run(
-            name,
-            self.seed,
-            result.status,
-            test_accuracy,
-            val_accuracy,
-            result.nll,
-            result.ece,
-            cost(method),
-            result.seconds,
-            temperature,
-            norm,
-            lr_factor=float(result.extra.get("lr_factor", 1.0)),
-            left=bool(result.extra.get("left", False)),
-            error="" if result.status == "done" else "the loss became NaN or infinite",
-        )
+        val, test = result.accuracies(self.data.num_classes)
+        scores: dict[str, Any] = {"val_accuracy": val, "test_accuracy": test}
+        scores |= {"nll": result.nll, "ece": result.ece, "seconds": result.seconds}
+        T, norm = _trained_at(trained)
+        made: dict[str, Any] = {"temperature": T, "norm": norm, "trainings": cost(method)}
+        made |= {n: result.extra[n] for n in ("lr_factor", "left") if n in result.extra}
+        why = "" if result.status == "done" else "the loss became NaN or infinite"
+        return Run(name, self.seed, result.status, error=why, **scores, **made)
 
     def _train(self, name: str, method: Method, num_features: int | None) -> Trained:
         tell, seed = self.on_epoch, self.seed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tstar.errors import TstarError, guarded, require
 from tstar.lab.sweep.columns import FINAL, json_object
-from tstar.lab.sweep.spec import LATER
+from tstar.lab.sweep.spec import GONE, LATER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ FOLLOW = ("domain", "csg")
 TREATMENT = ("norm", "backbone", "method", "options")
 # What older stores mean by a column that they do not have.
 _DEFAULTS = {name: value for name, value in LATER.items() if value is not None}
-_DEFAULTS |= {"method": "fixed", "nesterov": 0}
+_DEFAULTS |= {"method": "fixed", "nesterov": 0, **GONE}
 _LENGTHS = ("epochs", "steps")
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
 _NUMERIC = (

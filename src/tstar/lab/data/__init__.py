@@ -9,15 +9,5 @@ from tstar.lab.data.door import open_data
 from tstar.lab.data.loading import default_root, load, names
 from tstar.lab.data.text import tokenize
 
-__all__ = [
-    "DataSet",
-    "Standardizer",
-    "augment",
-    "default_root",
-    "load",
-    "names",
-    "open_data",
-    "split",
-    "standardizer",
-    "tokenize",
-]
+__all__ = ["DataSet", "Standardizer", "augment", "default_root", "load", "names", "open_data"]
+__all__ += ["split", "standardizer", "tokenize"]

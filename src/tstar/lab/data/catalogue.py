@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from tstar.errors import TstarError, guarded, require
-from tstar.lab.data.dataset import DataSet, test_rows
+from tstar.lab.data.dataset import DataSet, divided
 from tstar.lab.data.images import from_files, pixels_of, resized, stack
 
 # Besides torchvision's layout: a plain folder, and what Debian's package installs.
@@ -84,13 +84,7 @@ def read_digits(root: Path, size: int | None, download: bool) -> DataSet:
         gray = np.round(file["x"] * (255 / 16)).astype(np.uint8)
         y = torch.from_numpy(file["y"].astype(np.int64))
     x = resized(torch.from_numpy(gray)[:, None], size)
-    return _divided("digits", x, y, map(str, range(10)))
-
-
-def _divided(name: str, x: Tensor, y: Tensor, classes: Iterable[str]) -> DataSet:
-    """A data set without official parts: a seeded, stratified fifth is the test part."""
-    train, test = test_rows(y)
-    return DataSet(name, "image", x[train], y[train], x[test], y[test], tuple(classes))
+    return DataSet("digits", "image", *divided(x, y), tuple(map(str, range(10))))
 
 
 def find_fashion(root: Path) -> list[Path] | None:
@@ -142,9 +136,8 @@ def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool
     found = getattr(train[0], "classes", None) or getattr(train[0], "categories", None)
     x, y = _part(train, size, entry.name)
     classes = tuple(found or map(str, range(int(y.max()) + 1)))
-    if not test:
-        return _divided(entry.name, x, y, classes)
-    return DataSet(entry.name, "image", x, y, *_part(test, size, entry.name), classes)
+    parts = (x, y, *_part(test, size, entry.name)) if test else divided(x, y)
+    return DataSet(entry.name, "image", *parts, classes)
 
 
 def _part(sets: Sequence[Any], size: int | None, name: str) -> tuple[Tensor, Tensor]:

@@ -184,6 +184,12 @@ def test_rows(labels: Tensor) -> tuple[Tensor, Tensor]:
     return stratified(labels, round(len(labels) * TEST_FRACTION), TEST_SEED)
 
 
+def divided(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x_train, y_train, x_test and y_test of data without an official test part."""
+    train, test = test_rows(y)
+    return x[train], y[train], x[test], y[test]
+
+
 def stratified(
     labels: Tensor, count: int, seed: int, *, keep: int = 1, least: int = 0
 ) -> tuple[Tensor, Tensor]:

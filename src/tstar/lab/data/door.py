@@ -13,26 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tstar import samples as core
 from tstar.difficulty import channels_first, from_pil
 from tstar.errors import TstarError, guarded
 from tstar.lab import own
-from tstar.lab.data.dataset import BY_DIMENSIONS, DataSet, test_rows
+from tstar.lab.data.dataset import BY_DIMENSIONS, DataSet, divided
 from tstar.lab.data.files import read_arrays
 from tstar.lab.data.images import decode, find_images
 from tstar.lab.data.loading import load, locate
-from tstar.samples import (
-    Samples,
-    as_array,
-    count_classes,
-    label_array,
-    looks_like_tokens,
-    numbers,
-    open_samples,
-    pair,
-    plain,
-)
 
-__all__ = ["as_task", "count_classes", "open_data"]
 _MOST = 20_000  # samples read from a data set: enough for a short look
 _TRAIN = ("train", "training")
 _TEST = ("test", "testing", "validation", "valid", "val")
@@ -44,8 +33,7 @@ def open_data(
     *,
     size: int | None = None,
     root: str | os.PathLike[str] | None = None,
-    skip_unreadable: bool = False,
-) -> Samples:
+) -> core.Samples:
     """Whatever holds labeled samples, opened for ``tstar.csg`` and ``tstar.recommend``.
 
     Args:
@@ -56,7 +44,6 @@ def open_data(
         labels: one value per sample, or the name of the label column; not for paths.
         size: for images that are read by name.
         root: the folder that names and paths are looked up in; ``$TSTAR_DATA`` by default.
-        skip_unreadable: go on without unreadable files of a folder, which is an error otherwise.
 
     >>> open_data("digits").samples
     1438
@@ -64,17 +51,17 @@ def open_data(
     if isinstance(data, str | os.PathLike):
         if labels is not None:
             raise TstarError("A path brings its own labels, but got others; leave labels out.")
-        return _open_path(data, size, root, skip_unreadable)
+        return _open_path(data, size, root)
     train, _ = parts_of(data)
     if train is not data:
         return open_data(train, labels)
     with guarded("The data could not be opened"):
         if isinstance(data, Mapping):
-            return open_samples(*pair(data, labels if isinstance(labels, str) else None))
+            return core.open_samples(*core.pair(data, labels if isinstance(labels, str) else None))
         if isinstance(labels, str) and hasattr(data, "columns") and labels in data.columns:
             rest = [column for column in data.columns if column != labels]
-            return open_samples(data[rest], data[labels])
-    return open_samples(data, labels)
+            return core.open_samples(data[rest], data[labels])
+    return core.open_samples(data, labels)
 
 
 def parts_of(data: Any) -> tuple[Any, Any]:
@@ -86,49 +73,32 @@ def parts_of(data: Any) -> tuple[Any, Any]:
 
 
 def _open_path(
-    path: str | os.PathLike[str],
-    size: int | None,
-    root: str | os.PathLike[str] | None,
-    skip_unreadable: bool,
-) -> Samples:
+    path: str | os.PathLike[str], size: int | None, root: str | os.PathLike[str] | None
+) -> core.Samples:
     found = locate(path, root)
     if found is not None and found.is_dir():
-        return _open_folder(found, skip_unreadable)
+        return _open_folder(found)
     if found is not None and found.suffix == ".npz":
         stored = read_arrays(found, test=False)
         names = None if stored.names is None else stored.names.ravel().tolist()
         with guarded(f"The samples of {found} could not be opened"):
-            return replace(open_samples(stored.x, stored.y), name=found.stem, names=names)
+            return replace(core.open_samples(stored.x, stored.y), name=found.stem, names=names)
     # Names alone, and functions that take one, are asked for a size.
     name = os.fspath(path)
     sized = found is None and (not own.is_reference(name) or own.takes(own.load(name), "size"))
-    return open_samples(load(path, root=root, size=size if sized else None))
+    return core.open_samples(load(path, root=root, size=size if sized else None))
 
 
-def _open_folder(folder: Path, skip_unreadable: bool) -> Samples:
+def _open_folder(folder: Path) -> core.Samples:
     """The training part of a folder of images, decoded one by one."""
-    layout, notes = find_images(folder), list[str]()
+    layout = find_images(folder)
+    N, y = len(layout.train), [label for _, label in layout.train]
 
     def pairs(positions: Sequence[int] | None) -> Iterator[tuple[Any, Any]]:
-        unreadable = []
-        for i in range(len(layout.train)) if positions is None else positions:
-            file, label = layout.train[i]
-            try:
-                pixels = np.moveaxis(decode(file), 0, -1)
-            except TstarError as error:
-                if not skip_unreadable:
-                    raise TstarError(
-                        f"{error} Repair or remove it, or skip unreadable files."
-                    ) from error
-                unreadable.append(str(error))
-                continue
-            yield pixels, label
-        if unreadable:
-            many = f"{len(unreadable)} unreadable files were skipped"
-            notes[:] = [f"{many}, the first: {unreadable[0]}"]
+        for i in range(N) if positions is None else positions:
+            yield np.moveaxis(decode(layout.train[i][0]), 0, -1), y[i]
 
-    N, y = len(layout.train), [label for _, label in layout.train]
-    return Samples(layout.name, None, y, pairs, N, N, layout.classes, notes=notes)
+    return core.Samples(layout.name, None, y, pairs, N, N, layout.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +126,14 @@ def as_task(data: Any) -> Task:
         x_test, other = (None, []) if test is None else _read(test)[1:]
         classes, codes = np.unique(np.array([*labels, *other]), return_inverse=True)
     y = torch.from_numpy(codes.astype(np.int64))
+    y_train, y_test = y[: len(labels)], y[len(labels) :]
     if x_test is None:
-        rest, drawn = test_rows(y)
-        x_train, x_test, y_train, y_test = x_train[rest], x_train[drawn], y[rest], y[drawn]
-    else:
-        y_train, y_test = y[: len(labels)], y[len(labels) :]
+        x_train, y_train, x_test, y_test = divided(x_train, y)
     if len(classes) < 2:
         raise TstarError(f"At least two classes are needed, got {len(classes)}.")
     raw = x_train.dtype == torch.uint8 and x_train.ndim == 4
     domain = BY_DIMENSIONS[x_train.ndim]
-    if looks_like_tokens(x_train.shape[1:], x_train[:1].numpy().dtype):
+    if core.looks_like_tokens(x_train.shape[1:], x_train[:1].numpy().dtype):
         domain, x_train, x_test = "tokens", x_train.long(), x_test.long()
     elif not raw:
         x_train, x_test = x_train.float(), x_test.float()
@@ -182,27 +150,29 @@ def _read(data: Any) -> tuple[str, Tensor, list[Any]]:
         some = np.sort(drawn[:_MOST])
     if source.x is not None:
         x = source.x if some is None else source.x[some]
-        y = [plain(source.y[i], i) for i in (range(len(x)) if some is None else some)]
+        y = [core.plain(source.y[i], i) for i in (range(len(x)) if some is None else some)]
         if x.ndim == 4:
             x = channels_first(x, source.tensor)
     else:
         read = source.read(None if some is None else some.tolist())
-        found = [(_sample(s), plain(label, i)) for i, (s, label) in enumerate(islice(read, _MOST))]
+        found = [
+            (_sample(s), core.plain(label, i)) for i, (s, label) in enumerate(islice(read, _MOST))
+        ]
         x, y = np.stack([sample for sample, _ in found]), [label for _, label in found]
     if x.ndim not in BY_DIMENSIONS:
         raise TstarError(f"Samples must be N×C×H×W, N×C×L or N×D, got shape {x.shape}.")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         raise TstarError("Samples must be finite, but some hold NaN or infinity; remove them.")
-    return source.name, torch.from_numpy(np.ascontiguousarray(x)), label_array(y)
+    return source.name, torch.from_numpy(np.ascontiguousarray(x)), core.label_array(y)
 
 
 def _sample(sample: Any) -> np.ndarray:
     if hasattr(sample, "getbands"):  # of PIL
         return np.moveaxis(from_pil(sample), -1, 0)
-    array = as_array(sample, "A sample")
+    array = core.as_array(sample, "A sample")
     if array is None:
         raise TstarError(
             f"A sample must be an image, an array or a tensor, got {type(sample).__name__}; add a "
             "transform such as torchvision.transforms.ToTensor()."
         )
-    return numbers(array, "A sample")
+    return core.numbers(array, "A sample")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tstar.errors import TstarError, guarded
 from tstar.lab import own
-from tstar.lab.data.dataset import ARRAYS, BY_DIMENSIONS, DataSet, Domain, test_rows
+from tstar.lab.data.dataset import ARRAYS, BY_DIMENSIONS, DataSet, Domain, divided
 from tstar.lab.data.images import check_growth, resized
 
 _PAIRS = [("x_train", "y_train"), ("x", "y"), ("X", "y"), ("data", "labels"), ("images", "labels")]
@@ -118,15 +118,8 @@ def _made(
     x_train, domain = samples(x, f"x_train of {name}", size)
     y_train, y_test, classes = labels(y, y if test is None else test[1], names, name)
     if test is None:
-        rest, drawn = test_rows(y_train)
-        x_train, x_test, y_train, y_test = (
-            x_train[rest],
-            x_train[drawn],
-            y_train[rest],
-            y_test[drawn],
-        )
-    else:
-        x_test = samples(test[0], f"x_test of {name}", size)[0]
+        return DataSet(name, domain, *divided(x_train, y_train), classes)
+    x_test, _ = samples(test[0], f"x_test of {name}", size)
     return DataSet(name, domain, x_train, y_train, x_test, y_test, classes)
 
 

@@ -138,7 +138,7 @@ def decode(path: Path, size: int | None = None) -> np.ndarray:
     if not path.is_file():  # a pipe would block
         raise TstarError(f"{path} must be a readable image, but is not a regular file.")
     with (
-        guarded(f"{path} must be a readable image, but reading it failed"),
+        guarded(f"{path} must be a readable image (repair or remove it), but reading it failed"),
         pil.open(path, formats=_FORMATS) as image,
     ):
         pixels = image.width * image.height

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
-from tstar.errors import TstarError
 from tstar.lab import own
 
 
@@ -78,11 +78,8 @@ def own_method(reference: str, options: Mapping[str, Any]) -> Method:
     function = own.load(reference)
 
     def prepare(model: nn.Module, facts: Facts, **options: Any) -> Recipe:
-        with own.explained(reference):
-            recipe: Any = function(model, facts, **options)
-        if not isinstance(recipe, Recipe):
-            kind = type(recipe).__name__
-            raise TstarError(f"{reference} must return a tstar.lab.methods.Recipe, got {kind}.")
+        prepared = partial(function, model, facts, **options)  # one it does not take is an error
+        recipe: Recipe = own.call(reference, prepared, returns=Recipe)
         recipe.loss = own.explained(reference)(recipe.loss)
         return recipe
 

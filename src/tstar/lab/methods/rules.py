@@ -14,7 +14,6 @@ Symbols: M ``num_features``, K ``num_classes``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from tstar.checks import positive, share, whole
 from tstar.errors import TstarError, unknown
@@ -45,15 +44,7 @@ def from_scale(scale: float, num_features: int) -> float:
     return ROW_NORM * math.sqrt(num_features) / positive("scale", scale)
 
 
-class Rule(NamedTuple):
-    """A rule's temperature for one case, or the reason why it has none there."""
-
-    name: str
-    label: str
-    temperature: float | None
-    reason: str = ""
-
-
+# The rules by name, each as a page shows it.
 LABELS = {
     "default": "T = 1",
     "sqrt-m": "sqrt(M)",
@@ -98,21 +89,3 @@ def rule(
         case "ours-base" | "ours-csg" | "ours-cn" | "ours-csgcn":
             return temperature(M, K, csg, variant=name.removeprefix("ours-"))
     raise unknown("rule", name, LABELS)
-
-
-def on_one_axis(
-    num_features: int,
-    num_classes: int | None = None,
-    csg: float | None = None,
-    *,
-    base_features: int | None = None,
-) -> tuple[Rule, ...]:
-    """Every rule for one case; a rule that lacks a fact has the reason in place of a T."""
-    M, found = whole("num_features", num_features, least=1), []
-    for name, label in LABELS.items():
-        try:
-            T = rule(name, M, num_classes, csg, base_features=base_features)
-            found.append(Rule(name, label, T))
-        except TstarError as error:
-            found.append(Rule(name, label, None, str(error)))
-    return tuple(found)

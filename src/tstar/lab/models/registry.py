@@ -12,16 +12,8 @@ from torch import Tensor, nn
 from tstar.checks import whole
 from tstar.errors import TstarError, unknown
 from tstar.lab import own
+from tstar.lab.models import layers
 from tstar.lab.models.convolutional import cnn4, convnext4, pyramidnet10, resnet10, vgg9
-from tstar.lab.models.layers import (
-    ChannelNorm,
-    Network,
-    conv1,
-    layer,
-    mlp,
-    own_random_numbers,
-    uniform_init,
-)
 from tstar.lab.models.transformers import mixer4, vit4
 from tstar.output_layer import find_head
 
@@ -38,8 +30,9 @@ OWN: dict[str, tuple[Callable[..., nn.Module], str]] = {
     **{"pyramidnet10": (pyramidnet10, "batch"), "vit4": (vit4, "layer")},
     **{"convnext4": (convnext4, "layer"), "mixer4": (mixer4, "layer")},
     **{"resnet10-1d": (resnet10, "batch"), "vgg9-1d": (vgg9, "batch")},
-    **{"pyramidnet10-1d": (pyramidnet10, "batch"), "mlp": (mlp, "batch"), "cnn4": (cnn4, "none")},
-    **{"cnn4-1d": (cnn4, "none"), "mlp-no-norm": (partial(mlp, norms=False), "none")},
+    **{"pyramidnet10-1d": (pyramidnet10, "batch"), "mlp": (layers.mlp, "batch")},
+    **{"cnn4": (cnn4, "none"), "cnn4-1d": (cnn4, "none")},
+    "mlp-no-norm": (partial(layers.mlp, norms=False), "none"),
 }
 FLAT = ("mlp", "mlp-no-norm")  # networks of vectors
 
@@ -51,18 +44,18 @@ def _network(name: str, inputs: int, width: int, m: int, k: int, depth: int | No
     if name in FLAT:
         trunk = make(inputs, width, **deep)
         trunk = trunk if width == m else nn.Sequential(trunk, make(width, m, 1))
-        return Network(trunk, nn.Identity(), m, k)
+        return layers.Network(trunk, nn.Identity(), m, k)
     nd = 1 if name.endswith("-1d") else 2
-    trunk, pool = make(inputs, width, nd, **deep), layer("AdaptiveAvgPool", nd, 1)
+    trunk, pool = make(inputs, width, nd, **deep), layers.layer("AdaptiveAvgPool", nd, 1)
     if width == m:
-        return Network(trunk, pool, m, k)
+        return layers.Network(trunk, pool, m, k)
     if norm == "batch":
-        last = [conv1(nd, width, m), layer("BatchNorm", nd, m), nn.ReLU(inplace=True)]
+        last = [layers.conv1(nd, width, m), layers.layer("BatchNorm", nd, m), nn.ReLU(inplace=True)]
     elif norm == "layer":
-        last = [conv1(nd, width, m), ChannelNorm(m), nn.GELU()]
+        last = [layers.conv1(nd, width, m), layers.ChannelNorm(m), nn.GELU()]
     else:
         last = [nn.Flatten(), nn.Linear(width, m), nn.ReLU(inplace=True)]
-    return Network(nn.Sequential(trunk, pool, *last), nn.Identity(), m, k)
+    return layers.Network(nn.Sequential(trunk, pool, *last), nn.Identity(), m, k)
 
 
 def names() -> list[str]:
@@ -107,7 +100,7 @@ def build(
         raise TstarError(
             f"For {name!r} no weights are published; use torchvision/NAME or timm/NAME."
         )
-    with own_random_numbers(seed):
+    with layers.own_random_numbers(seed):
         if name in OWN:
             m = num_features or 512
             return _network(name, in_channels, trunk_features or m, m, num_classes, depth)
@@ -131,9 +124,7 @@ def _yours(reference: str, asked: dict[str, Any]) -> nn.Module:
     missing = [n for n, v in asked.items() if v and n in _CHOSEN and not own.takes(make, n)]
     if missing:
         raise TstarError(f"{reference} takes no {missing[0]}; add it there, or leave it out here.")
-    model = own.call(reference, make, **asked)
-    if not isinstance(model, nn.Module):
-        raise TstarError(f"{reference} must return a torch.nn.Module, got {type(model).__name__}.")
+    model: nn.Module = own.call(reference, make, returns=nn.Module, **asked)
     return model
 
 
@@ -154,5 +145,5 @@ def fitting_model(
 def paper_init(model: nn.Module, example: Tensor, seed: int) -> None:
     """Draw the output layer's weights anew, as the paper does for all models: U(±1/√M)."""
     head = find_head(model, example)
-    with own_random_numbers(seed):
-        uniform_init(head.layer, head.num_features)
+    with layers.own_random_numbers(seed):
+        layers.uniform_init(head.layer, head.num_features)

@@ -110,6 +110,14 @@ def tick(T: float) -> str:
     return f"1/{1 / T:.0f}" if 1 / T >= 16 and (1 / T).is_integer() else f"{T:.3g}"
 
 
+def powers_of_two(axes: Axes, values: Sequence[float], names: Sequence[str]) -> None:
+    """An axis of T or M: logarithmic, with these ticks alone, and lines across."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(values, names)
+    axes.minorticks_off()
+    axes.grid(axis="y")
+
+
 def literal(text: object) -> str:
     """Text as it is: a dollar sign in a name is no formula, and nothing hidden is obeyed."""
     return printable(text, lines=True).replace("$", r"\$")

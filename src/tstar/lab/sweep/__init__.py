@@ -15,23 +15,18 @@ from typing import TYPE_CHECKING
 from tstar.errors import lazy
 
 if TYPE_CHECKING:
-    from tstar.lab.sweep.run import Tally as Tally
-    from tstar.lab.sweep.run import run_study as run_study
-    from tstar.lab.sweep.run import run_sweep as run_sweep
-    from tstar.lab.sweep.spec import Spec as Spec
-    from tstar.lab.sweep.store import Store as Store
-    from tstar.lab.sweep.study import Study as Study
-    from tstar.lab.sweep.study import load_study as load_study
-    from tstar.lab.sweep.study import parse_study as parse_study
-    from tstar.lab.sweep.transfer import export as export
-    from tstar.lab.sweep.transfer import load_runs as load_runs
-    from tstar.lab.sweep.transfer import merge as merge
+    from tstar.lab.sweep.run import Tally, run_study, run_sweep
+    from tstar.lab.sweep.spec import Spec
+    from tstar.lab.sweep.store import Store
+    from tstar.lab.sweep.study import Study, load_study, parse_study
+    from tstar.lab.sweep.transfer import export, load_runs, merge
 
+__all__ = ["Spec", "Store", "Study", "Tally", "export", "load_runs", "load_study", "merge"]
+__all__ += ["parse_study", "run_study", "run_sweep"]
 _HOMES = {
     **dict.fromkeys(("Tally", "run_study", "run_sweep"), "run"),
     **dict.fromkeys(("Study", "load_study", "parse_study"), "study"),
     **dict.fromkeys(("export", "load_runs", "merge"), "transfer"),
     **{"Spec": "spec", "Store": "store"},
 }
-__all__ = list(_HOMES)
 __getattr__ = lazy(__name__, _HOMES)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tstar.lab.sweep.spec import KINDS, LATER
+from tstar.lab.sweep.spec import GONE, KINDS, LATER
 
 FINAL = ("done", "diverged")
 STATUSES = (*FINAL, "failed")  # "running" too in stores of earlier versions: such a run is missing
@@ -21,6 +21,7 @@ COLUMNS: dict[str, str] = {
     "attempts": "INTEGER NOT NULL",
     # What was run; M, norm, T, epochs and steps as trained. `spec` has what was asked.
     **{name: _SQL[kind] for name, kind in KINDS.items()},
+    **dict.fromkeys(GONE, "REAL"),
     **dict.fromkeys(("domain", "teacher", "spec"), "TEXT"),
     **dict.fromkeys(("num_train", "num_classes"), "INTEGER"),
     "studies": "TEXT",  # that ask for it: JSON, name → hash, null if it asks no longer
@@ -35,6 +36,7 @@ COLUMNS: dict[str, str] = {
 # Columns of later schemas, with what older runs had there. csg is a column of the first.
 ADDED: dict[str, object] = {
     **{name: value for name, value in LATER.items() if name != "csg"},
+    **GONE,
     "nesterov": 0,
     "studies": None,
     **dict.fromkeys(METRICS),

@@ -76,9 +76,7 @@ class LocalEngine:
             raise TstarError(f"No GPU was found for device={device!r}; use cpu, or leave it out.")
         index = pick_device(device).index or 0  # what every run would fail with
         if gpus and index >= gpus:
-            raise TstarError(
-                f"There is no device {device!r}: the GPUs are cuda:0 to cuda:{gpus - 1}."
-            )
+            raise TstarError(f"No device {device!r}: the GPUs are cuda:0 to cuda:{gpus - 1}.")
         if device not in ("auto", "cuda"):
             found = [device]
         else:

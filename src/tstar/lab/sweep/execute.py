@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
 from tstar.lab import data as data_sets
 from tstar.lab import methods, own
+from tstar.lab.checkpoints import read_tensors
 from tstar.lab.data import DataSet
 from tstar.lab.methods.interface import Facts, Method
 from tstar.lab.models import fitting_model, paper_init
@@ -164,10 +165,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Put a state dict into a model; the output layer may be missing or of another shape."""
     mine = model.state_dict()
     with guarded(f"{path} must be the weights of a model, but reading it failed"):
-        if path.suffix == ".safetensors":
-            state = require("safetensors.torch", "text").load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
+        state, _ = read_tensors(path)
         fitting = {n: v for n, v in state.items() if n in mine and mine[n].shape == v.shape}
     if len(fitting) < len(mine) / 2:
         raise TstarError(

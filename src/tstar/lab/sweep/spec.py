@@ -27,10 +27,18 @@ CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "devi
 LATER: dict[str, object] = {
     **dict.fromkeys(("trunk_features", "depth", "classes", "train_samples", "csg", "source")),
     **dict.fromkeys(("clip_norm", "metric")),
-    **dict.fromkeys(("label_noise", "mixup", "dropout", "ema"), 0.0),
-    **{"backbone": "as-is", "data_seed": 0, "nesterov": False, "beta1": 0.9, "beta2": 0.999},
+    **{
+        "label_noise": 0.0,
+        "backbone": "as-is",
+        "data_seed": 0,
+        "nesterov": False,
+        "beta1": 0.9,
+        "beta2": 0.999,
+    },
     **{"loss": "cross-entropy", "head_lr": 1.0, "head_init": "own"},
 }
+# Fields that are no more: stores that have them are read.
+GONE = dict.fromkeys(("mixup", "dropout", "ema"), 0.0)
 # Fields that may name a part of your own (tstar.lab.own).
 OWN = ("dataset", "model", "method", "optimizer", "schedule", "augment", "loss", "metric")
 # What an optimizer does not read.

@@ -12,14 +12,14 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from tstar.errors import TstarError
 from tstar.lab.files import written
 from tstar.lab.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, json_object, recovered
-from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.spec import GONE, Spec
 
 SCHEMA = 6  # PRAGMA user_version; a store with a higher one was written by a newer tstar
 
@@ -50,7 +50,7 @@ def owned(path: str | Path) -> Iterator[None]:
         yield
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A file of runs. Opening it for reading creates nothing."""
 
     def __init__(self, path: str | Path, *, create: bool = False) -> None:
@@ -104,7 +104,7 @@ class Store:
                 "are lost unless there is a copy."
             )
         described = spec.to_dict()
-        row = {name: value for name, value in described.items() if name in COLUMNS}
+        row = GONE | {name: value for name, value in described.items() if name in COLUMNS}
         row |= {"key": spec.key, "status": status, "spec": json.dumps(described)}
         row |= {n: json.dumps(v) if n in WRITTEN else v for n, v in values.items() if n in COLUMNS}
         row |= {"finished": time.time()}
@@ -205,9 +205,6 @@ class Store:
 
     def close(self) -> None:
         self._db.close()
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

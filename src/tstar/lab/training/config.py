@@ -17,17 +17,16 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     **{"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "loss": ("cross-entropy",)},
     **{"metric": (), "augment": ()},
 }
-_SHARES = ("momentum", "beta1", "beta2", "warmup", "label_smoothing", "dropout", "ema")
+_SHARES = ("momentum", "beta1", "beta2", "warmup", "label_smoothing", "val_fraction")
 _NUMBERS: dict[str, Callable[[str, object], float]] = {
     "epochs": partial(whole, least=1),
     "steps": partial(whole, least=1),
     "batch_size": partial(whole, least=2),
     "lr": positive,
     "head_lr": positive,
-    **dict.fromkeys((*_SHARES, "val_fraction"), share),
+    **dict.fromkeys(_SHARES, share),
     "weight_decay": partial(positive, zero=True),
     "clip_norm": positive,
-    "mixup": partial(positive, zero=True),
     "padding": partial(whole, least=0),
     "rotation": partial(positive, zero=True, most=180),
 }
@@ -57,9 +56,6 @@ class Config:
         warmup: share of the steps over which the learning rate rises linearly from 0 first.
         loss: ``"cross-entropy"``, or yours: ``f(logits, targets)``, the mean over the batch.
         label_smoothing: ε of y' = (1 − ε)·y + ε/K.
-        mixup: α of mixup: inputs and losses of pairs are mixed by λ ~ Beta(α, α); 0 for none.
-        dropout: share of the features dropped before the output layer in training.
-        ema: decay of an exponential average of the weights, which is then measured; 0 for none.
         metric: yours: ``f(logits, targets)``, a number, recorded for validation and test part.
         val_fraction: share of the training set held out, stratified and seeded; 0 for the paper's.
         augment: true, false, or yours: ``f(batch, generator)``, of standardized batches.
@@ -88,9 +84,6 @@ class Config:
     warmup: float = 0.0
     loss: str = "cross-entropy"
     label_smoothing: float = 0.0
-    mixup: float = 0.0
-    dropout: float = 0.0
-    ema: float = 0.0
     metric: str | None = None
     val_fraction: float = 0.1
     augment: bool | str = True

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -151,7 +149,6 @@ class _Training:
             layer = tempered[0].layer if tempered else resolve_head(model, head).layer
         self.optimizer = make_optimizer(self.trained, config, layer)
         self.scheduled = schedule(config)
-        self.average = Average(model, config.ema) if config.ema else None
         self.metric = None if config.metric is None else own.bound(config.metric)
         # A method with a state of its own beside the modules is started anew, not continued.
         self.checkpoint = checkpoint if recipe.on_batch is None else None
@@ -212,9 +209,6 @@ class _Training:
         """One step of the optimizer."""
         config, recipe = self.config, self.recipe
         inputs, targets = self.data.distorted(inputs, self.distorting), self.data.y[rows]
-        share, partner = 1.0, None
-        if config.mixup:
-            inputs, share, partner = _mixup(inputs, config.mixup, self.seed, self.step)
         self.lr = config.lr * factor * self.scheduled(self.step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = self.lr * group.get("factor", 1.0)
@@ -228,34 +222,25 @@ class _Training:
                     f"{len(rows)}, got {shown(logits)}."
                 )
             loss = recipe.loss(logits, targets, inputs)
-            if partner is not None:
-                other = recipe.loss(logits, targets[partner], inputs)
-                loss = share * loss + (1 - share) * other
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         if config.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.trained.parameters(), config.clip_norm)
         self.optimizer.step()
-        if self.average is not None:
-            self.average.update(self.step)
         self.loss_sum += loss.detach() * len(rows)
         self.correct += (logits.detach().argmax(1) == targets).sum()
         self.count, self.step, self.done = self.count + len(rows), self.step + 1, self.done + 1
 
     def measure(self, x: Rows, y: Tensor) -> tuple[Scores, dict[str, float]]:
-        with nullcontext() if self.average is None else self.average.applied():
-            logits = predict(self.forward, x, prepare=self.data.ready, amp=self.config.amp)
+        logits = predict(self.forward, x, prepare=self.data.ready, amp=self.config.amp)
         if self.metric is None or not logits.isfinite().all():
             return evaluate(logits, y), {}  # nothing is asked of a diverged model
         metric = number(f"What {self.config.metric} returns", self.metric(logits, y))
         return evaluate(logits, y), {"metric": metric}
 
     def finish(self, finite: bool) -> None:
-        """The end of the training: the averaged weights stay, and the method has its last word."""
+        """The end of the training: the method has its last word."""
         self.seconds = time.perf_counter() - self.started
-        if self.average is not None and finite:
-            self.average.apply()
-            self.average = None
         if self.recipe.finish is not None and finite:
             assert self.data.validation is not None
             self.recorded |= self.recipe.finish(self.model, *self.data.validation)
@@ -297,7 +282,6 @@ class _Training:
             "curves": self.curves,
             "modules": self.trained.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "average": {} if self.average is None else self.average.values,
             "random": (order, self.distorting.get_state(), torch.get_rng_state(), *on_gpu),
         }
 
@@ -312,24 +296,12 @@ class _Training:
         self.curves = state["curves"]
         self.trained.load_state_dict(state["modules"])
         self.optimizer.load_state_dict(state["optimizer"])
-        if self.average is not None:
-            self.average.values = state["average"]
         order, distorting, of_torch, *on_gpu = (each.cpu() for each in state["random"])
         self.shuffling.set_state(order)
         self.distorting.set_state(distorting)
         torch.set_rng_state(of_torch)
         for each in on_gpu:
             torch.cuda.set_rng_state(each, self.device)
-
-
-def _mixup(inputs: Tensor, alpha: float, seed: int, step: int) -> tuple[Tensor, float, Tensor]:
-    """λ·x + (1 − λ)·x[partner], λ and the partners; drawn from the seed and the step alone."""
-    if not inputs.is_floating_point():
-        raise TstarError("mixup mixes images, signals and vectors, not tokens; leave it out.")
-    random = np.random.default_rng([seed, step])
-    share = float(random.beta(alpha, alpha))
-    partner = torch.from_numpy(random.permutation(len(inputs))).to(inputs.device)
-    return share * inputs + (1 - share) * inputs[partner], share, partner
 
 
 def length(samples: int, config: Config) -> tuple[int, int]:
@@ -339,44 +311,6 @@ def length(samples: int, config: Config) -> tuple[int, int]:
         raise TstarError(f"At least 2 training samples are needed, but got {samples}.")
     steps = config.steps or config.epochs * per_epoch
     return steps, math.ceil(steps / per_epoch)
-
-
-class Average:
-    """w̄ ← d·w̄ + (1 − d)·w after each step, with d = min(decay, (1 + step)/(10 + step)).
-
-    Parameters and the running statistics of BatchNorm are averaged.
-    """
-
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
-        self._live: dict[str, Tensor] = {
-            name: value
-            for name, value in model.state_dict(keep_vars=True).items()
-            if isinstance(value, nn.Parameter) or ".running_" in f".{name}"
-        }
-        self.values = {name: value.detach().clone() for name, value in self._live.items()}
-
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        share = 1 - min(self.decay, (1 + step) / (10 + step))
-        for name, value in self.values.items():
-            value.lerp_(self._live[name].detach(), share)
-
-    @torch.no_grad()
-    def apply(self, values: dict[str, Tensor] | None = None) -> None:
-        """Put the average (or other values) into the model."""
-        for name, value in (self.values if values is None else values).items():
-            self._live[name].copy_(value)
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Inside, the model has the averaged weights."""
-        kept = {name: value.detach().clone() for name, value in self._live.items()}
-        self.apply()
-        try:
-            yield
-        finally:
-            self.apply(kept)
 
 
 class Checkpoint:

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from tstar.checks import number
-from tstar.errors import TstarError
 from tstar.lab import own
 from tstar.lab.training.config import Config
 
@@ -38,11 +37,8 @@ def make_optimizer(
     if config.optimizer in ("adam", "adamw"):
         kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
         return kind(parameters, **betas, **common, fused=fused)
-    made = own.bound(config.optimizer)(parameters, **common, **momentum, **betas)
-    if not isinstance(made, torch.optim.Optimizer):
-        raise TstarError(
-            f"{config.optimizer} must return a torch optimizer, got {type(made).__name__}."
-        )
+    yours = own.bound(config.optimizer, torch.optim.Optimizer)
+    made: torch.optim.Optimizer = yours(parameters, **common, **momentum, **betas)
     return made
 
 

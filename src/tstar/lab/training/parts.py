@@ -102,11 +102,11 @@ def make_parts(dataset: DataSet, config: Config, seed: int) -> Parts:
 
 
 def _own_augmentation(reference: str) -> Callable[[Tensor, torch.Generator], Tensor]:
-    yours = own.bound(reference)
+    yours = own.bound(reference, Tensor)
 
     def augment(batch: Tensor, generator: torch.Generator) -> Tensor:
-        changed = yours(batch, generator)
-        if not isinstance(changed, Tensor) or len(changed) != len(batch):
+        changed: Tensor = yours(batch, generator)
+        if len(changed) != len(batch):
             raise TstarError(
                 f"{reference} must return a tensor of {len(batch)} samples, got {shown(changed)}."
             )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from tstar.errors import TstarError
+from tstar.lab.methods.common import predict
 from tstar.lab.methods.interface import Facts, Method
 from tstar.lab.methods.temperature_check import runs_of, search
 from tstar.lab.training.config import Config
@@ -46,6 +46,12 @@ class Trained:
     head: tuple[float, bool] | None = None
     trainings: int = 1
     temperature: float | None = None
+
+    def right(self) -> list[float]:
+        """How right each test sample is, 0 or 1."""
+        logits = predict(self.model, self.parts.x_test, prepare=self.parts.ready)
+        found: list[float] = (logits.argmax(1) == self.parts.y_test).double().tolist()
+        return found
 
 
 def run(
@@ -102,9 +108,8 @@ def run(
                 (float(h.temperature), h.norm is not None)
                 for h in tempered_heads(recipe.model).values()
             ]
-        with _dropout(recipe.model, head, config.dropout):
-            told: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
-            result = train(recipe, parts, recipe.config or config, checkpoint=checkpoint, **told)
+        told: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
+        result = train(recipe, parts, recipe.config or config, checkpoint=checkpoint, **told)
         return Trained(result, recipe.model, facts, parts, made[0] if made else None)
 
     if runs_of(method) == 1:
@@ -132,24 +137,6 @@ def output_layer(model: nn.Module, path: str | None, example: Any, num_classes: 
             f"{found.num_classes}; change the model."
         )
     return found
-
-
-@contextmanager
-def _dropout(model: nn.Module, head: str, share: float) -> Iterator[None]:
-    """Inside, a share of the features is dropped before the output layer while the model trains."""
-    if not share:
-        yield
-        return
-
-    def drop(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        features: Tensor = inputs[0]
-        return (F.dropout(features, share, module.training), *inputs[1:])
-
-    handle = model.get_submodule(head).register_forward_pre_hook(drop)
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def step_seconds(model: nn.Module, parts: Parts, config: Config) -> float:

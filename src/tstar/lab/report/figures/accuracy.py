@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tstar.errors import TstarError
+from tstar.lab.report import style
 from tstar.lab.report.records import Records, said
 from tstar.lab.report.style import BLUE, INK, ORANGE, VERMILION, drawn_panels, finish, styled, tick
 
@@ -56,10 +57,8 @@ def draw_accuracy(frame: pd.DataFrame, legend: bool = True) -> Figure:
     figure, every, names, parts = drawn_panels(frame, columns=3, width=2.7, height=2.15)
     for axes, here in zip(every, parts, strict=True):
         grid = sorted(set(here["temperature"]))
-        axes.set_xscale("log", base=2)
         shown = grid[:: -(-len(grid) // 6)]  # more ticks would collide
-        axes.set_xticks(shown, [tick(T) for T in shown])
-        axes.minorticks_off()
+        style.powers_of_two(axes, shown, [tick(T) for T in shown])
         for norm, look in _LOOKS.items():
             mine = here[here["norm"] == norm]
             T = mine["temperature"] * (1.04 if norm == "batch" else 0.96)  # side by side
@@ -69,7 +68,6 @@ def draw_accuracy(frame: pd.DataFrame, legend: bool = True) -> Figure:
             axes.plot(mine["temperature"], mine["mean"], ms=3, lw=1.2, **look)
         for law in here["law"].dropna().unique():
             axes.axvline(law, color=VERMILION, ls=":", lw=1.5)
-        axes.grid(axis="y")
     names_of_axes = ("temperature T", f"{frame.attrs['metric']} accuracy [%]")
     finish(figure, every, names, names_of_axes, LEGEND if legend else ())
     return figure
@@ -113,10 +111,7 @@ def draw_bn_difference(frame: pd.DataFrame, legend: bool = True) -> Figure:
             error = mine["error"].fillna(0)
             axes.errorbar(mine["num_features"], mine["value"], error, ms=4, capsize=2, **look)
         widths = sorted(set(here["num_features"].dropna()))
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(widths, [f"{M:g}" for M in widths])
-        axes.minorticks_off()
-        axes.grid(axis="y")
+        style.powers_of_two(axes, widths, [f"{M:g}" for M in widths])
     names_of_axes = ("features M", f"Δ {frame.attrs['metric']} accuracy [points]")
     finish(figure, every, names, names_of_axes, AT_LEGEND if legend else (), 30)
     return figure
