@@ -212,12 +212,12 @@ def choose(
         reason = f"Coefficients of your own: {chosen.provenance.source}."
     elif variant is not None:
         chosen, reason = get(variant), REASONS["named"]
-    elif training.measured and num_classes is not None:
+    elif training.covered and num_classes is not None:
         chosen, reason = training_aware(), REASONS["law"]
     else:
         name, reason = choose_variant(csg, training.scenario, has_classes=num_classes is not None)
         chosen = get(name)
-    if chosen.law is not None and (not training.measured or num_classes is None):
+    if chosen.law is not None and (not training.covered or num_classes is None):
         raise TstarError(
             f"The coefficients {chosen.name!r} need num_classes, an optimizer (SGD or Adam's "
             "family), lr and steps; pass them, or name one of the paper's variants."
@@ -440,7 +440,7 @@ def _notes(
         return
     if training.family == "other":
         yield f"Nobody has measured T with {training.optimizer}; try it first: tstar check."
-    elif training.measured:
+    elif training.covered:
         way = "pass num_classes" if used["num_classes"] is None else "leave the variant out"
         yield f"This T ignores how you train; {way} for one that fits."
     else:

@@ -52,7 +52,7 @@ class Law:
         >>> round(Law(sgd=0.61, adam=2.0).temperature(512, 10, how), 1)
         12.2
         """
-        if training.lr is None or training.steps is None or not training.measured:
+        if training.lr is None or training.steps is None or not training.covered:
             raise TstarError("T needs SGD or Adam's family, lr and steps.")
         if training.family == "sgd":
             batch = training.batch_size or BATCH

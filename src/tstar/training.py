@@ -150,8 +150,8 @@ class Training:
         return None if self.optimizer is None else family(self.optimizer)
 
     @property
-    def measured(self) -> bool:
-        """Whether the law can use it: SGD or Adam's family, a learning rate, a number of steps."""
+    def covered(self) -> bool:
+        """Whether the law covers it: SGD or Adam's family, a learning rate, a number of steps."""
         return self.family in ("sgd", "adam") and self.lr is not None and self.steps is not None
 
     @property
