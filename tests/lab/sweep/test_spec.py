@@ -47,6 +47,7 @@ TINY = Spec("digits", "mlp", temperature=1.0, norm="batch")
 def test_the_keys_of_older_runs_stay(spec, key):
     assert spec.key == key
     assert Spec.from_dict(spec.to_dict()).key == key
+    assert Spec.from_dict(spec.to_dict() | {"mixup": 0.0}).key == key  # a field that is no more
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ LATER: dict[str, object] = {
     },
     **{"loss": "cross-entropy", "head_lr": 1.0, "head_init": "own"},
 }
-# Fields that are no more: stores that have them are read.
+# Fields that are no more, with what they were if unused: specs that have them so are read.
 GONE = dict.fromkeys(("mixup", "dropout", "ema"), 0.0)
 # Fields that may name a part of your own (tstar.lab.own).
 OWN = ("dataset", "model", "method", "optimizer", "schedule", "augment", "loss", "metric")
@@ -171,7 +171,7 @@ class Spec:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Spec:
-        mine = dict(content)
+        mine = {n: v for n, v in content.items() if n not in GONE or v != GONE[n]}
         config = {name: mine.pop(name) for name in CONFIG_FIELDS if name in content}
         return cls(config=Config(**config), **mine)
 
