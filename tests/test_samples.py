@@ -133,7 +133,7 @@ def test_floats_within_one_are_rounded_beside_others_and_averages_within_it_keep
 
 
 def test_data_that_fill_the_memory_just_fit(monkeypatch):
-    monkeypatch.setattr(difficulty, "memory_limit", lambda: 8)
+    monkeypatch.setattr(difficulty.labeled, "memory_limit", lambda: 8)
     assert difficulty.stacked([np.zeros((2, 4), np.uint8)]).shape == (2, 4)
     with pytest.raises(TstarError, match="must fit into"):
         difficulty.stacked([np.zeros((3, 3), np.uint8)])

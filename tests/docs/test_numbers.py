@@ -82,7 +82,7 @@ def lost_in_short_runs():
     from tstar.lab.curves import conditions, judge
 
     worst = {}
-    for condition in conditions(tstar.lab.atlas()):
+    for condition in conditions(tstar.lab.atlas().query("atlas == 1")):
         facts = condition.facts
         if facts["optimizer"] != "sgd" or round(facts["lr"] * facts["steps"], 9) != 2:
             continue
