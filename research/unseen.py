@@ -177,14 +177,15 @@ def predictions() -> pd.DataFrame:
     return pd.read_csv(FOLDER / "predictions.csv").set_index("condition")
 
 
-def cheapest() -> list[int]:
-    """The numbers of the conditions that are searched."""
-    cost = {}
-    for c in drawn():
+def by_cost() -> list[Condition]:
+    """The cheapest first: these are searched, and have their rivals first."""
+
+    def seconds(c: Condition) -> float:
         s = c.plain
         each = step_seconds(c.family, kind_of(c), s.num_features or 0, None, s.config.batch_size)
-        cost[c.index] = (s.config.steps or 0) * each
-    return sorted(cost, key=lambda index: cost[index])[:SEARCHED]
+        return (s.config.steps or 0) * each
+
+    return sorted(drawn(), key=seconds)
 
 
 def runs_of(condition: Condition, which: str, found: Results) -> dict[str, Spec]:
@@ -194,7 +195,7 @@ def runs_of(condition: Condition, which: str, found: Results) -> dict[str, Spec]
         both = {"plain": condition.plain, "advice": apply(condition.plain, row)}
         return {f"{n}, seed {seed}": replace(s, seed=seed) for seed in (0, 1) for n, s in both.items()}  # fmt: skip
     if which == "search":
-        if condition.index not in cheapest():
+        if condition not in by_cost()[:SEARCHED]:
             return {}
         runs = searched(condition, found)
         if (best := runs.get(f"TPE, {RUNS} runs")) is not None and row["tuned action"] in ("bn", "bn1"):  # fmt: skip
@@ -211,7 +212,7 @@ def run(store_path: Path, data_root: str, part: str) -> None:
     first, parts = map(int, part.split("/"))
     with Store(store_path, create=True) as store:
         for which in PASSES:
-            for condition in drawn()[first - 1 :: parts]:
+            for condition in (drawn() if which == "advice" else by_cost())[first - 1 :: parts]:
                 runs = partial(runs_of, condition, which)
                 for line in complete(store, runs, data_root, "unseen"):
                     print(f"{condition.index}, {which}: {line}", flush=True)
