@@ -144,9 +144,8 @@ class Condition:
     def at(self, *, lr: float = 1.0, weight_decay: float = 1.0, **changes: object) -> Spec:
         """The plain run with the rate and decay multiplied, and other fields of the spec changed."""
         own = self.plain.config
-        config = replace(
-            own, lr=nice(own.lr * lr), weight_decay=nice(own.weight_decay * weight_decay)
-        )
+        rates = {"lr": nice(own.lr * lr), "weight_decay": nice(own.weight_decay * weight_decay)}
+        config = replace(own, **rates)
         return replace(self.plain, config=config, **changes)  # type: ignore[arg-type]
 
 
@@ -184,11 +183,8 @@ def draw(
     wide = _log_choice(random, 16, 2048)
     narrow = int(random.choice([16, 32, 64] if kind != "text" else [32, 64, 128]))
     trunk = narrow if wide > narrow and (wide > 128 or random.random() < 0.3) else None
-    depth = (
-        int(random.choice([1, 2, 3]))
-        if family in ("mlp", "text-mlp", "mlp-no-norm", "resnet")
-        else None
-    )
+    deepened = family in ("mlp", "text-mlp", "mlp-no-norm", "resnet")
+    depth = int(random.choice([1, 2, 3])) if deepened else None
 
     if family in NEW_FAMILIES:  # they have neither a narrower trunk nor a depth
         wide, trunk, depth = min(wide, 128), None, None

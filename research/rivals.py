@@ -91,6 +91,9 @@ def rivals(condition: Condition) -> dict[str, Spec]:
         "AdaCos": by_method(plain, "adacos"),
         "NormSoftmax": by_method(plain, "normsoftmax"),
     }  # fmt: skip
+    specs["Prodigy, d0 = 1e-4, BN, T = 2"] = replace(
+        specs["Prodigy, d0 = 1e-4"], norm="batch", temperature=2.0
+    )
     for name, part in (("BNNeck", "bnneck"), ("MAE's BN", "mae_norm")):
         specs[name] = by_method(plain, part)
         specs[f"{name}, rate × 3"] = by_method(condition.at(lr=3), part)

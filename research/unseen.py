@@ -56,10 +56,8 @@ from tstar.lab.training.config import Config
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "unseen"
 SEED, COUNT, SEARCHED, RUNS = 30, 24, 8, 15
-STEPS, SECONDS = (
-    (1000, 8000),
-    70.0,
-)  # the most that a run may take, by the estimate of conditions.py
+STEPS = (1000, 8000)
+SECONDS = 70.0  # the most that a run may take, by the estimate of conditions.py
 PER_CLASS = 30  # training samples of a class: what a network can learn
 # Of twelve conditions with one optimizer; families and data sets of a kind come in turn.
 KINDS = (*("image",) * 7, *("text",) * 2, *("signal",) * 2, "vector")
@@ -107,9 +105,7 @@ def _in_turn(names: list[str], random: np.random.Generator) -> Iterator[str]:
         yield from map(str, random.permutation(names))
 
 
-def _condition(
-    index: int, kind: str, dataset: str, family: str, optimizer: str, random: np.random.Generator
-) -> Condition:
+def _condition(index: int, kind: str, dataset: str, family: str, optimizer: str, random: np.random.Generator) -> Condition:  # fmt: skip
     classes, rows, _ = SETS[kind][dataset]
     fewest = math.log(min(rows, max(1500, PER_CLASS * classes)))
     samples = min(rows, round(math.exp(random.uniform(fewest, math.log(10_000)))))
@@ -181,9 +177,8 @@ def by_cost() -> list[Condition]:
     """The cheapest first: these are searched, and have their rivals first."""
 
     def seconds(c: Condition) -> float:
-        s = c.plain
-        each = step_seconds(c.family, kind_of(c), s.num_features or 0, None, s.config.batch_size)
-        return (s.config.steps or 0) * each
+        M, own = c.plain.num_features or 0, c.plain.config
+        return (own.steps or 0) * step_seconds(c.family, kind_of(c), M, None, own.batch_size)
 
     return sorted(drawn(), key=seconds)
 
