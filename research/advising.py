@@ -340,7 +340,7 @@ def standards() -> Iterator[dict[str, Any]]:
         gains = mine.groupby("recipe", sort=False)["gain"].mean().dropna()
         plain = mine[mine["recipe"] == "plain"]
         pretrained = spec.scenario == "finetune"
-        head = "plain, head × 10" if pretrained else "plain, head × 30"  # not this one
+        head = "plain, head × 10" if pretrained else "plain, head × 100"  # not this one
         row = found[identity(spec)]
         samples = round(row["num_train"] * (1 - c.val_fraction))
         model = condition.network

@@ -54,12 +54,12 @@ DATA = {
     "uci_har": (3676, 6, 0.76),
 }
 NOT_IMAGES = {"clinc150": "text", "banking77": "text", "diamonds": "table", "uci_har": "signal"}
-# What a recipe is called in tstar.evidence; of the output layer's rates 10 times is from scratch, 30 in fine-tuning.
+# What a recipe is called in tstar.evidence; of the output layer's rates 10 times is from scratch, 100 in fine-tuning.
 ACTIONS = {
     "plain, rate × 3": "rate",
     "plain, decay × 3": "decay",
     "plain, head × 10": "head_lr",
-    "plain, head × 30": "head_lr",
+    "plain, head × 100": "head_lr",
     "BN, T = 1": "bn1",
     "BN law": "bn",
     "BN law, rate × 3": "bn_rate",

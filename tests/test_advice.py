@@ -81,8 +81,8 @@ SITUATIONS = {
     # Short trainings from scratch: the second atlas.
     "ResNet10, SGD": (short(), "bn"),
     "ResNet10, 800 steps": (short(steps=800), "bn"),
-    "ResNet10, AdamW": (short("adamw"), "bn_rate"),
-    "ResNet10, Adam": (short("adam"), "bn_rate"),
+    "ResNet10, AdamW": (short("adamw"), "rate"),
+    "ResNet10, Adam": (short("adam"), "rate"),
     "VGG widened, SGD": (short(M=512, widened=True), "bn_rate"),
     "VGG widened, AdamW": (wide_adam(), "rate"),
     "CNN without norms, SGD": (short(lr=0.01, M=64, norms="no norms"), "bn_rate"),
@@ -111,9 +111,9 @@ SITUATIONS = {
     "tuned, layer norms, SGD": (short(lr=0.03, norms="layer-norms", tuned=True), "bn"),
     "tuned, no norm allowed": (short(tuned=True, insertable=False), "leave"),
     # Fine-tuning of ours.
-    "MiniLM": (minilm(), "bn_rate"),
-    "MiniLM, longer": (replace(minilm(), training=replace(minilm().training, steps=2000)), "bn_rate"),
-    "BERT": (situation(768, 77, "adamw", 1e-4, 2000, 32, 10_000, 110e6, **TEXT, scenario="finetune"), "bn_rate"),
+    "MiniLM": (minilm(), "head_lr"),
+    "MiniLM, longer": (replace(minilm(), training=replace(minilm().training, steps=2000)), "head_lr"),
+    "BERT": (situation(768, 77, "adamw", 1e-4, 2000, 32, 10_000, 110e6, **TEXT, scenario="finetune"), "head_lr"),
     "MobileNet, SGD": (mobilenet(), "bn"),
     "ViT-B on images": (situation(768, 101, "adamw", 1e-4, 2170, 32, 6_941, 86e6, **VIT, scenario="finetune"), "leave"),
     # Nothing like it was measured: a pilot.
@@ -187,7 +187,9 @@ def test_each_action_has_its_numbers():
 
     assert found("decay").weight_decay == 1.5e-3
     assert found("head_lr").head_lr == 1.0
-    assert found("head_lr", scenario="finetune").head_lr == 3.0
+    assert found("head_lr", scenario="finetune").head_lr == 10.0
+    for lr, rate in ((1e-5, 1e-3), (1e-3, 0.01), (0.03, 0.03)):  # with Adam none above 0.01
+        assert found("head_lr", optimizer="adamw", lr=lr, scenario="finetune").head_lr == rate
     both = found("bn_rate_decay")
     assert (both.lr, both.weight_decay) == (0.3, 1.5e-3)
     assert (found("bn1").temperature, found("bn1").norm) == (1.0, "batch")

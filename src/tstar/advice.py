@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tstar.samples import Samples
 
 FASTER, DECAY = 3.0, 3.0  # times the rate and the decay, as measured
-HEAD_LR = {"scratch": 10.0, "finetune": 30.0}
+HEAD_LR = {"scratch": 10.0, "finetune": 100.0}
+HIGHEST = 0.01  # rate of a new output layer that was measured with Adam in fine-tuning
 PAPER_LR = {"scratch": 0.1, "finetune": 0.01}
 TRANSFORMER_LR = 0.03  # SGD above it made the paper's transformers fail
 SURE = 0.5  # standard errors that a gain must be above zero
@@ -185,10 +186,18 @@ def _recipe(facts: Facts, action: str, reason: str, known: tuple[Expectation, ..
         norm="batch" if action.startswith(("bn", "paper")) and not facts.normed else None,
         lr=lr,
         weight_decay=_times(t.weight_decay, DECAY if action in ("decay", "bn_rate_decay") else 1.0),
-        head_lr=_times(lr, HEAD_LR[t.scenario or "scratch"]) if action == "head_lr" else None,
+        head_lr=_head_rate(lr, t) if action == "head_lr" else None,
         reasons=(reason,),
         expectations=known,
     )
+
+
+def _head_rate(lr: float | None, t: Training) -> float | None:
+    """The rate of the output layer alone; in fine-tuning with Adam none above what was measured."""
+    rate = _times(lr, HEAD_LR[t.scenario or "scratch"])
+    if lr is None or rate is None or t.scenario != "finetune" or t.family == "sgd":
+        return rate
+    return max(lr, min(rate, HIGHEST))
 
 
 def _times(value: float | None, factor: float) -> float | None:
@@ -243,9 +252,9 @@ def recommend(
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-    >>> advice = recommend(net, optimizer="sgd", lr=0.1, steps=800, batch_size=64, samples=2000)
+    >>> advice = recommend(net, optimizer="sgd", lr=0.01, steps=800, batch_size=64, samples=2000)
     >>> advice.action, advice.norm, advice.lr
-    ('bn', 'batch', 0.1)
+    ('bn_rate', 'batch', 0.03)
     """
     from tstar.facts import read_facts
     from tstar.samples import count_classes
