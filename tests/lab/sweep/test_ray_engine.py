@@ -104,7 +104,8 @@ def test_a_head_that_is_killed_ends_the_sweep_and_a_new_one_goes_on(tmp_path, mo
             cluster.shutdown()
 
     out, err, code = swept(kill=True)
-    assert (out, code) == ("", 1)
+    assert code == 1
+    assert '"done"' not in out  # no result of ours; Ray may print what it knows of a killed raylet
     assert "The Ray cluster is gone" in err
     status, before = stored()
     assert status == {"done"}
