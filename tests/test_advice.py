@@ -589,3 +589,13 @@ def test_the_flow():
     folded = tstar.fold(net)
     assert torch.allclose(folded(x), tempered, atol=1e-5)
     assert isinstance(folded[-1], nn.Linear)
+
+
+def test_no_risk_is_named_only_if_nothing_changes_and_that_was_measured():
+    net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 3))
+    told = dict(lr=1e-3, steps=10**6, batch_size=64, samples=2000, weight_decay=0.01)
+    unknown = recommend(net, optimizer="lion", scenario="scratch", **told)
+    assert (unknown.leave, unknown.measured) == (True, False)
+    assert "none: nothing changes." not in list(unknown._risks())
+    known = replace(unknown, measured=True)
+    assert list(known._risks()) == ["none: nothing changes."]

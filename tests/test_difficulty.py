@@ -279,3 +279,10 @@ def test_strips_do_not_change_the_result(monkeypatch):
     monkeypatch.setattr(difficulty, "_BLOCK", 20)
     assert (area_resize(images, 4) == whole).all()
     assert area_resize(images, 10).shape == (7, 3, 10, 10)
+
+
+@pytest.mark.parametrize(("low", "high", "noted"), [(0, 1, False), (0, 2, True), (-1, 1, True)])
+def test_pixels_outside_the_unit_range_are_measured_relative_to_theirs(low, high, noted):
+    values = np.array([low, high], dtype=np.float32)
+    unit, notes = difficulty._unit(values, images=True)
+    assert (unit, bool(notes)) == (1 / (high - low), noted)

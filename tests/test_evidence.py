@@ -183,3 +183,16 @@ def test_the_papers_rows_are_its_printed_numbers():
     assert swin.gains["paper_csgcn"] == pytest.approx(90.21 - 80.29)
     assert (swin.facts.training.lr, swin.facts.training.steps) == (0.01, 50 * 8)
     assert found["ViT-B/16", "CT", False].gains["paper_csgcn"] == pytest.approx(5.03 - 50.38)
+
+
+def test_a_coordinate_that_is_far_counts_by_itself_too():
+    """Four spreads in one coordinate: 16 in the mean, and half of what exceeds two spreads."""
+    far = replace(MINE, num_features=round(64 * math.exp(4 * SCALES["features"])))
+    count = len(coordinates(MINE))
+    assert distance(MINE, far) ** 2 == pytest.approx(16 / count + (16 - 4) / 2, rel=1e-3)
+
+
+def test_a_wide_spread_of_plain_accuracies_is_not_said():
+    for highest, said in ((70.0, True), (70.5, False)):
+        found = expect([(1.0, row(plain=10.0)), (1.0, row(plain=highest))], "bn")
+        assert ("plain accuracy" in found.source) == said

@@ -237,3 +237,7 @@ def test_advised_rates_keep_the_ratios() -> None:
         set_rates(SimpleNamespace(**usual | advised), model, optimizer)
         found = [(g["lr"], g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
         assert found == [pytest.approx(group) for group in expected]
+
+
+def test_every_optimizer_starts_the_head_at_one_part_in_t():
+    assert [factors(4.0, name)["init"] for name in ("sgd", "adamw", "adam")] == [0.25] * 3

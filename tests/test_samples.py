@@ -21,7 +21,7 @@ from tests.lab.data.forms import measured as csg
 from tstar import difficulty
 from tstar.errors import TstarError
 from tstar.lab.data.door import as_task
-from tstar.samples import count_classes, encode, open_samples
+from tstar.samples import count_classes, encode, label_array, open_samples
 
 CLASSES = ["ape", "bee", "cow"]
 
@@ -137,6 +137,11 @@ def test_data_that_fill_the_memory_just_fit(monkeypatch):
     assert difficulty.stacked([np.zeros((2, 4), np.uint8)]).shape == (2, 4)
     with pytest.raises(TstarError, match="must fit into"):
         difficulty.stacked([np.zeros((3, 3), np.uint8)])
+
+
+def test_a_list_of_real_labels_is_a_regression():
+    with pytest.raises(TstarError, match="regression"):
+        label_array([0.5, 1.25, 2])
 
 
 def test_classes_are_counted_where_labels_are_listed():

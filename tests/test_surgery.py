@@ -263,3 +263,12 @@ def test_a_copy_and_a_pickle_of_it_were_left_as_well(tmp_path):
     loaded = torch.load(tmp_path / "model.pt", weights_only=False)
     for again in (copy.deepcopy(model), loaded):
         assert tstar.fold(again) is not None
+
+
+def test_an_optimizer_that_exists_is_joined_and_the_model_changed_in_place():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert tstar.temper(model, 4.0, optimizer=optimizer) is model
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert held == {id(p) for p in model.parameters()}
+    assert isinstance(model[2].norm, nn.BatchNorm1d)

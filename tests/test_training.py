@@ -165,3 +165,7 @@ def test_the_formula_takes_a_record_or_keywords():
     assert tstar.temperature(64, 10, optimizer=made) == tstar.temperature(64, 10, **loose)
     with pytest.raises(TstarError, match="but num_classes is missing"):
         tstar.temperature(64, **loose)
+
+
+def test_batches_of_one_sample_are_batches():
+    assert Training.of("sgd", batch_size=1).batch_size == 1
