@@ -241,8 +241,8 @@ def weights(facts: Facts, rows: Sequence[Measured]) -> list[tuple[float, Measure
     """How much each training counts, the heaviest first: by likeness, and by the seeds it had.
 
     The plain model's accuracy is guessed from the nearest trainings; those whose plain accuracy is
-    far from the guess count less. A training that will hardly fit its training set learns only from those that did
-    not fit theirs: the others gained by more regularization, and here that costs.
+    far from the guess count less. A training that will hardly fit its training set learns only from
+    those that did not fit theirs: the others gained by more regularization, which costs here.
     """
     if facts.fit_chance is not None and facts.fit_chance < UNLIKELY:
         rows = [row for row in rows if (row.facts.fit_chance or 0.0) < 0.5]
