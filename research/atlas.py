@@ -49,10 +49,7 @@ def export(stores: list[Path], packaged: Path = PACKAGED) -> None:
     frame = pd.concat([load_runs(store) for store in stores], ignore_index=True)
     frame = frame[frame["status"].isin(("done", "diverged"))].drop_duplicates("key")
     order = ["scenario", "dataset", "model", "num_features", "norm", "method", "optimizer", "lr"]
-    columns = [
-        *pd.read_parquet(PACKAGED.with_name(FILES[2])).columns.drop("head_lr", errors="ignore"),
-        "head_lr",
-    ]
+    columns = pd.read_parquet(PACKAGED.with_name(FILES[2])).columns
     frame = frame.sort_values([*order, "steps", "temperature", "seed", "key"]).reindex(columns=columns)  # fmt: skip
     frame.to_parquet(packaged, index=False, compression="zstd")
     print(f"{len(frame)} runs → {packaged.name}, {packaged.stat().st_size / 1e6:.2f} MB")

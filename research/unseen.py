@@ -17,7 +17,7 @@ import argparse
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -169,10 +169,12 @@ def apply(plain: Spec, row: Any) -> Spec:
 # -- the runs ----------------------------------------------------------------------------------------
 
 
+@cache
 def predictions() -> pd.DataFrame:
     return pd.read_csv(FOLDER / "predictions.csv").set_index("condition")
 
 
+@cache
 def by_cost() -> list[Condition]:
     """The cheapest first: these are searched, and have their rivals first."""
 
