@@ -34,7 +34,12 @@ def test_what_scripts_import_from_the_project_exists(path, monkeypatch):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
             ("tstar", "research")
         ):
-            module = importlib.import_module(node.module)
+            try:
+                module = importlib.import_module(node.module)
+            except ModuleNotFoundError as error:
+                if error.name.partition(".")[0] in ("tstar", "research"):
+                    raise
+                pytest.skip(f"{error.name} is not installed")  # what only a study needs
             for alias in node.names:
                 if not hasattr(module, alias.name):
                     importlib.import_module(f"{node.module}.{alias.name}")
