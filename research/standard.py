@@ -51,9 +51,17 @@ DATA = {
     "banking77": (10_003, 77, 4.48),
     "caltech101_96": (1515, 101, 6.31),
     "diamonds": (36_140, 5, 0.84),
+    "movies": (8_484, 2, 0.82),
     "uci_har": (3676, 6, 0.76),
 }
-NOT_IMAGES = {"clinc150": "text", "banking77": "text", "diamonds": "table", "uci_har": "signal"}
+NOT_IMAGES = {
+    "clinc150": "text",
+    "banking77": "text",
+    "movies": "text",
+    "movies_few": "text",
+    "diamonds": "table",
+    "uci_har": "signal",
+}
 # What a recipe is called in tstar.evidence; of the output layer's rates 10 times is from scratch, 100 in fine-tuning.
 ACTIONS = {
     "plain, rate × 3": "rate",
@@ -158,9 +166,10 @@ def scratch(model: str, M: int, data: str, *, optimizer: str = "sgd", epochs: in
     return Condition(name if kind == "full" else f"{name}, {kind}", kind, M, K, csg, plain)
 
 
-def finetune(model: str, data: str, optimizer: str) -> Condition:
-    images = model == "mobilenet"
+def finetune(model: str, data: str, optimizer: str, rate: float | None = None) -> Condition:
+    images, few = model == "mobilenet", data.endswith("_few")
     lr, decay = USUAL["finetune", optimizer]
+    lr = rate or lr
     config = Config(
         steps=1000,
         batch_size=16 if images else 8,
@@ -172,7 +181,7 @@ def finetune(model: str, data: str, optimizer: str) -> Condition:
         amp=not images,
     )
     plain = Spec(
-        f"research.finetuning:{data}",
+        f"research.{'texts' if few else 'finetuning'}:{data}",
         f"research.finetuning:{model}",
         scenario="finetune",
         weights="default",
@@ -181,7 +190,15 @@ def finetune(model: str, data: str, optimizer: str) -> Condition:
         config=config,
     )
     M = 1280 if images else 384
-    return Condition(f"{model}, {data}, {optimizer}", "full", M, *DATA[data][1:], plain)
+    name = data.removesuffix("_few")
+    return Condition(f"{model}, {name}, {optimizer}", "full", M, *DATA[name][1:], plain)
+
+
+def texts(model: str, M: int, data: str) -> Condition:
+    """From scratch on tokens, with AdamW: 10 epochs."""
+    like = scratch("mlp", M, data, optimizer="adamw", epochs=10)
+    plain = replace(like.plain, dataset=f"research.texts:{data}", model=f"research.texts:{model}", num_features=None)  # fmt: skip
+    return replace(like, name=f"text {model} M={M}, {data}, adamw", plain=plain)
 
 
 def protocol() -> Condition:
@@ -239,6 +256,14 @@ CONDITIONS = [
     scratch("mlp-no-norm", 256, "diamonds", optimizer="adamw", epochs=20, batch=256),
     scratch("resnet10-1d", 64, "uci_har", optimizer="adamw", epochs=40),
     scratch("resnet10-1d", 64, "uci_har", epochs=40),
+    scratch("mlp", 256, "diamonds", epochs=20, batch=256),
+    scratch("mlp-no-norm", 256, "diamonds", epochs=20, batch=256),
+    *(
+        texts(model, M, "movies")
+        for model, M in (("cnn", 300), ("lstm", 256), ("transformer", 128))
+    ),
+    *(texts(model, M, "banking77") for model, M in (("cnn", 300), ("lstm", 256))),
+    finetune("minilm", "movies_few", "adamw", 2e-5),
 ]
 
 
@@ -296,7 +321,7 @@ def roads(condition: Condition) -> dict[str, dict[str, Spec]]:
 def runs_of(condition: Condition, found: Results) -> dict[str, Spec]:
     """Every run that can be named with what is known; the list grows with the results."""
     if condition.kind == "paper":
-        ways = [("none", 1), ("batch", 16), ("batch", 4), ("batch", 64), ("none", 16), ("batch", 1)]
+        ways = [("none", 1), ("batch", 16), ("none", 16), ("batch", 64), ("batch", 4), ("batch", 1)]
         return {f"T = {T}, norm {norm}": replace(condition.plain, norm=norm, temperature=float(T)) for norm, T in ways}  # fmt: skip
     if condition.kind == "short":
         law = {"BN law": condition.with_norm(condition.law()), "BN law, rate × 3": condition.with_norm(condition.law(3.0), lr=3)}  # fmt: skip
