@@ -29,6 +29,7 @@ from tstar.evidence import SHARE, Measured, expect, measured, weights
 from tstar.lab.data.text import DIMENSIONS
 from tstar.lab.models import build
 from tstar.lab.paper import table as printed
+from tstar.lab.sweep.spec import Spec
 
 Row = Any  # one row of user_gains.table
 LEAVE = "leave"
@@ -37,9 +38,9 @@ COLUMNS = {"rate": "plain_faster", "bn": "bn", "bn1": "bn1", "faster": "faster_b
 SHIPPED = Path(__file__).resolve().parents[1] / "src" / "tstar" / "evidence.json"
 # Recipe here → action there.
 ACTIONS = {"rate": "rate", "bn": "bn", "faster": "bn_rate", "bn1": "bn1"}
-# How a pretrained network normalizes.
-INSIDE = {"mobilenet": "batch-norms", "minilm": "layer-norms", "minilm_lora": "layer-norms"}
-FEWEST = 6  # conditions of a group, below which nothing is advised
+# How networks normalize that are pretrained, or read texts.
+INSIDE = {"mobilenet": "batch-norms", **dict.fromkeys(("minilm", "minilm_lora", "text-transformer"), "layer-norms"),
+          **dict.fromkeys(("text-cnn", "text-lstm"), "no norms")}  # fmt: skip
 
 
 def with_gains(rows: pd.DataFrame) -> pd.DataFrame:
@@ -77,18 +78,6 @@ def everyone(recipe: str) -> Fit:
     return lambda train: lambda row: recipe
 
 
-def by_group(names: Sequence[str], recipes: Sequence[str], errors: float = 1.0) -> Fit:
-    """In each group the recipe with the best mean gain, less so many standard errors; *leave* where none is above zero."""
-
-    def fit(train: pd.DataFrame) -> Callable[[Row], str]:
-        chosen = {
-            key: best_of(part, recipes, errors)[0] for key, part in train.groupby(list(names))
-        }
-        return lambda row: chosen.get(tuple(row[name] for name in names), LEAVE)
-
-    return fit
-
-
 def decided(train: pd.DataFrame) -> Callable[[Row], str]:
     """What ``tstar.recommend`` would decide if it had only these trainings: what ships."""
     known = [Measured.from_row(entry(row)) for _, row in train.iterrows()]
@@ -101,22 +90,6 @@ def decided(train: pd.DataFrame) -> Callable[[Row], str]:
     return advise
 
 
-def best_of(
-    part: pd.DataFrame, recipes: Sequence[str], errors: float, fewest: int = FEWEST
-) -> tuple[str, float, float, int]:
-    """Recipe, mean gain, its standard error and the number of conditions."""
-    best, sure = (LEAVE, 0.0, 0.0, len(part)), 0.0
-    for recipe in recipes:
-        gains = part[f"gain_{recipe}"].dropna().clip(-MOST, MOST)
-        if len(gains) < fewest:
-            continue
-        error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
-        if gains.mean() - errors * error > sure:
-            sure = gains.mean() - errors * error
-            best = (recipe, float(gains.mean()), error, len(gains))
-    return best
-
-
 def left_out(rows: pd.DataFrame, fit: Fit, by: str) -> pd.Series:
     """The recipe for each condition, chosen without those that share its value of ``by``."""
     advised = pd.Series(LEAVE, index=rows.index)
@@ -127,8 +100,6 @@ def left_out(rows: pd.DataFrame, fit: Fit, by: str) -> pd.Series:
     return advised
 
 
-GROUPS = ("norms", "optimizer")
-ADVISED = ("bn", "faster")
 SHIPS = "by similar trainings"
 CANDIDATES: dict[str, Fit] = {
     "leave it": everyone(LEAVE),
@@ -137,19 +108,11 @@ CANDIDATES: dict[str, Fit] = {
     "BN, T, rate × 3 for all": everyone("faster"),
     "BN, T, rate × 10 for all": everyone("fastest"),
     SHIPS: decided,
-    "by optimizer": by_group(("optimizer",), ADVISED),
-    "by optimizer, the rate alone too": by_group(("optimizer",), ("rate", *ADVISED)),
-    "by optimizer, rate × 10 too": by_group(("optimizer",), list(COLUMNS)),
-    "by norms and optimizer, at the user's rate": by_group(GROUPS, ["bn"]),
-    "by norms and optimizer": by_group(GROUPS, ADVISED),
-    "by norms and optimizer, two errors": by_group(GROUPS, ADVISED, 2.0),
 }
 TUNED: dict[str, Fit] = {  # where the user's rate and decay are tuned
     "leave it": everyone(LEAVE),
     "BN, T for all": everyone("bn"),
     SHIPS: decided,
-    "by optimizer": by_group(("optimizer",), ["bn"]),
-    "by norms and optimizer": by_group(GROUPS, ["bn"]),
 }
 LEFT_OUT = {"data set": "dataset", "architecture": "network", "batch sizes": "batches"}
 
@@ -220,9 +183,11 @@ def shipped_gains(rows: pd.DataFrame) -> pd.DataFrame:
 # -- what ships ------------------------------------------------------------------------------------------
 
 KINDS = {
-    **dict.fromkeys(("vit", "minilm", "minilm_lora", "ViT-B/16", "SwinT"), "transformer"),
+    **dict.fromkeys(
+        ("vit", "minilm", "minilm_lora", "text-transformer", "ViT-B/16", "SwinT"), "transformer"
+    ),
     **dict.fromkeys(("mlp", "text-mlp", "mlp-no-norm", "mixer"), "mlp"),
-    "gru": "recurrent",
+    **dict.fromkeys(("gru", "text-lstm"), "recurrent"),
     "probe": None,
 }
 DOMAINS = {"vector": "table", "segment": "table", "digits": "table", "banking77": "text", "clinc150": "text"}  # fmt: skip
@@ -320,8 +285,30 @@ def independent() -> Iterator[dict[str, Any]]:
            "parameters": 308_826, "fits": False, "plain": 78.0, "gains": {"bn": -1.3, "bn_rate": -1.0}}  # fmt: skip
 
 
-FAMILY = {"resnet10": "resnet", "vgg9": "vgg", "pyramidnet10": "pyramidnet", "vit4": "vit", "convnext4": "convnext"}  # fmt: skip
+FAMILY = {"resnet10": "resnet", "resnet10-1d": "resnet", "vgg9": "vgg", "pyramidnet10": "pyramidnet", "vit4": "vit", "convnext4": "convnext"}  # fmt: skip
 PRETRAINED = {"mobilenet": 2_223_872, "minilm": 22_713_216}  # parameters, without the output layer
+CHANNELS = {"text": DIMENSIONS, "image": 3, "signal": 9}
+
+
+def known_training(source: str, spec: Spec, family: str, domain: str, **measured: Any) -> dict[str, Any]:  # fmt: skip
+    """A training from its plain spec, as a row of the file; ``measured`` has what the spec does not tell."""
+    c, K, M = spec.config, measured["classes"], measured["features"]
+    pretrained = spec.scenario == "finetune"
+    size = PRETRAINED[family] + (M + 1) * K if pretrained else None
+    if size is None:
+        own = not spec.model.startswith("research.texts")
+        width = {"num_features": M, "trunk_features": spec.trunk_features} if own else {}
+        channels = measured.pop("channels", CHANNELS.get(domain, 9))
+        made = build(spec.model, K, in_channels=channels, **width)
+        size = sum(parameter.numel() for parameter in made.parameters())
+    return {
+        "source": source, "network": family, "dataset": spec.dataset.rpartition(":")[2].removesuffix("_few"), "domain": DOMAINS.get(domain, domain),
+        "kind": KINDS.get(family, "convnet"), "norms": INSIDE.get(family) or KIND_OF.get(family, "batch-norms"), "pretrained": pretrained,
+        "widened": spec.trunk_features is not None, "tuned": False, "optimizer": c.optimizer, "lr": c.lr,
+        **({"momentum": c.momentum} if c.optimizer == "sgd" else {}), "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size,
+        **{name: measured[name] for name in ("samples", "features", "classes", "csg") if name in measured}, "parameters": size,
+        **{name: measured[name] for name in ("fits", "plain", "gains", "seeds")},
+    }  # fmt: skip
 
 
 def standards() -> Iterator[dict[str, Any]]:
@@ -336,37 +323,22 @@ def standards() -> Iterator[dict[str, Any]]:
         # The short ones are one data set and length twelve times: they would outvote the others.
         if condition.kind != "full" or "plain" not in set(mine["recipe"]):
             continue
-        spec, c = condition.plain, condition.plain.config
+        spec, model = condition.plain, condition.network
         gains = mine.groupby("recipe", sort=False)["gain"].mean().dropna()
         plain = mine[mine["recipe"] == "plain"]
-        pretrained = spec.scenario == "finetune"
-        head = "plain, head × 10" if pretrained else "plain, head × 100"  # not this one
-        row = found[identity(spec)]
-        samples = round(row["num_train"] * (1 - c.val_fraction))
-        model = condition.network
-        data = spec.dataset.rpartition(":")[2]
-        domain = standard.NOT_IMAGES.get(data, "image")
-        text = domain == "text"
-        if pretrained:
-            size = PRETRAINED[model] + (condition.M + 1) * condition.K
-        else:
-            made = build(spec.model, condition.K, num_features=condition.M, trunk_features=spec.trunk_features, in_channels={"text": DIMENSIONS, "image": 3}.get(domain, 9))  # fmt: skip
-            size = sum(parameter.numel() for parameter in made.parameters())
-        family = FAMILY.get(
-            model, "text-mlp" if text and model == "mlp" else model.removesuffix("10-1d")
-        )
-        known = {
-            "source": "standard", "network": family, "dataset": data,
-            "domain": domain, "kind": KINDS.get(family, "convnet"),
-            "norms": {**dict.fromkeys(("vit", "convnext", "minilm"), "layer-norms"), "mlp-no-norm": "no norms"}.get(family, "batch-norms"),
-            "pretrained": pretrained, "widened": spec.trunk_features is not None, "tuned": False,
-            "optimizer": c.optimizer, "lr": c.lr, **({"momentum": c.momentum} if c.optimizer == "sgd" else {}),
-            "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size, "samples": samples,
-            "features": condition.M, "classes": condition.K, "csg": condition.csg, "parameters": size,
-            "fits": bool(plain["train_accuracy"].mean() >= 99), "plain": round(float(plain["test_accuracy"].mean()), 2),
-            "gains": {standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != head},
-            "seeds": len(plain),
-        }  # fmt: skip
+        head = (
+            "plain, head × 10" if spec.scenario == "finetune" else "plain, head × 100"
+        )  # not this one
+        domain = standard.NOT_IMAGES.get(spec.dataset.rpartition(":")[2], "image")
+        text = domain == "text" and spec.scenario == "scratch"
+        known = known_training(
+            "standard", spec, f"text-{model}" if text else FAMILY.get(model, model), domain,
+            samples=round(found[identity(spec)]["num_train"] * (1 - spec.config.val_fraction)),
+            features=condition.M, classes=condition.K, csg=condition.csg,
+            fits=bool(plain["train_accuracy"].mean() >= 99), plain=round(float(plain["test_accuracy"].mean()), 2),
+            gains={standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != head},
+            seeds=len(plain),
+        )  # fmt: skip
         yield known
         yield from at_other_rates(known, mine[mine["seed"] == 0].set_index("recipe"))
 
@@ -382,19 +354,13 @@ def unseen_trainings() -> Iterator[dict[str, Any]]:
         plain = mine[mine["recipe"] == "plain"]
         if gains.empty or plain.empty:
             continue
-        spec, c, family = condition.plain, condition.plain.config, condition.family
-        domain = unseen.kind_of(condition)
-        channels = {"text": DIMENSIONS, "signal": 9, "vector": 18}.get(domain, 3)
-        made = build(spec.model, classes_of(spec), num_features=spec.num_features, in_channels=channels)  # fmt: skip
-        yield {
-            "source": "unseen", "network": family, "dataset": spec.dataset, "domain": DOMAINS.get(domain, domain),
-            "kind": KINDS.get(family, "convnet"), "norms": KIND_OF.get(family, "batch-norms"), "pretrained": False, "widened": False,
-            "tuned": False, "optimizer": c.optimizer, "lr": c.lr, **({"momentum": c.momentum} if c.optimizer == "sgd" else {}),
-            "decay": c.weight_decay, "steps": c.steps, "batch": c.batch_size, "samples": int(advice["samples"][condition.index]),
-            "features": spec.num_features, "classes": classes_of(spec), "parameters": sum(p.numel() for p in made.parameters()),
-            "fits": bool(found[identity(spec)]["train_accuracy"] >= 0.99), "plain": round(plain["test"].mean(), 2),
-            "gains": {name: round(gain, 2) for name, gain in gains.items()}, "seeds": len(plain),
-        }  # fmt: skip
+        spec, domain = condition.plain, unseen.kind_of(condition)
+        yield known_training(
+            "unseen", spec, condition.family, domain, channels=18 if domain == "vector" else CHANNELS[domain],
+            samples=int(advice["samples"][condition.index]), features=spec.num_features, classes=classes_of(spec),
+            fits=bool(found[identity(spec)]["train_accuracy"] >= 0.99), plain=round(plain["test"].mean(), 2),
+            gains={name: round(gain, 2) for name, gain in gains.items()}, seeds=len(plain),
+        )  # fmt: skip
 
 
 def at_other_rates(known: dict[str, Any], runs: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -433,7 +433,7 @@ def predicted(at: Spec) -> float:
 
 
 def advised(at: Spec) -> float:
-    """T of the law at a run's rate; of fine-tuning with AdamW the one that research.tuning_temperatures found."""
+    """T of the law at a run's rate; of fine-tuning with AdamW the one of results/atlas2/tuning_temperatures.csv."""
     law = training_aware().law
     if at.scenario == "finetune" and at.config.optimizer == "adamw" and law is not None:
         return law.adam_finetune or law.adam

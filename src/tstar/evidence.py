@@ -53,6 +53,7 @@ FITS = (-6.17, 0.99, 0.46)
 UNLIKELY = 0.3  # a chance of fitting below it
 _FROZEN = 4.0  # a linear probe beside a network that is trained whole
 _PRIOR, _SPREAD = 0.5, 5.0  # weight and spread in points of what is believed before any row
+_FINETUNED = 15.0  # its spread in fine-tuning, where gains above ``MOST`` are common; of ranges alone
 _FACTS = ("samples", "parameters", "domain", "kind", "norms", "fits", "csg", "widened")
 _DATA = {"image": "images", "text": "texts", "signal": "signals", "table": "tables"}
 
@@ -267,7 +268,8 @@ def expect(weighted: Sequence[tuple[float, Measured]], action: str) -> Expectati
     mean = math.fsum(w * gain for w, gain in held) / total
     squares = math.fsum(w * (gain - mean) ** 2 for w, gain in held)
     error = math.sqrt(squares + _PRIOR * (_SPREAD**2 + mean**2)) / total
-    believed = [(_PRIOR / 3, side * 1.3 * _SPREAD) for side in (-1, 0, 1)]
+    spread = _FINETUNED if weighted and weighted[0][1].facts.pretrained else _SPREAD
+    believed = [(_PRIOR / 3, side * 1.3 * spread) for side in (-1, 0, 1)]
     shares = ((1 - SHARE) / 2, 0.5, (1 + SHARE) / 2)
     low, median, high = (_quantile([*gains, *believed], share) for share in shares)
     return Expectation(action, mean, error, median, low, high, support, rows)
