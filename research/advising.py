@@ -24,7 +24,7 @@ from research.conditions import KIND_OF, classes_of, nice
 from research.rules_for_t import laws
 from research.running import exported, identity
 from research.user_gains import FOLDER, MOST, STORE, groups, noise, paired, table
-from tstar.advice import decide
+from tstar.advice import MIN_SUPPORT, MIN_WEIGHT, decide
 from tstar.evidence import SHARE, Measured, expect, measured, weights
 from tstar.lab.data.text import DIMENSIONS
 from tstar.lab.models import build
@@ -403,13 +403,15 @@ def shipped(every: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
 
 
 def coverage(known: Sequence[Measured], by: str) -> pd.DataFrame:
-    """For every gain, whether it lay in the range that the trainings with another ``by`` give."""
+    """Whether a gain lay in the range that the trainings with another ``by`` give, where they are near enough to state one."""
     made = []
     for mine in known:
         rest = [row for row in known if getattr(row, by) != getattr(mine, by)]
         near = weights(replace(mine.facts, fits=None), rest)
         for action, gain in mine.gains.items():
             found = expect(near, action)
+            if not near or near[0][0] <= MIN_WEIGHT or found.support < MIN_SUPPORT:
+                continue
             made.append({
                 "left out": by, "source": mine.source, "action": action, "domain": mine.facts.domain,
                 "pretrained": mine.facts.pretrained, "support": found.support,

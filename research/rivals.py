@@ -119,7 +119,7 @@ def found_rates(condition: Condition, seed: int, found: Results) -> dict[str, Sp
 
 def searched(condition: Condition, found: Results) -> dict[str, Spec]:
     """The trials of a search that can be named with what is known, and the winners' runs on a fresh seed."""
-    import optuna  # here, so that the pages are made without it
+    import optuna  # here: only conditions with a search need it, to name its trials
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.TPESampler(seed=condition.index)

@@ -118,21 +118,21 @@ def paper_table(runs: pd.DataFrame) -> str:
 
 
 def figure(runs: pd.DataFrame) -> None:
-    """One dot per condition and recipe, on seed 0; a bar at the mean."""
+    """One dot per condition and recipe, on seed 0; a bar at the median of those from scratch, and of fine-tunings."""
     first = runs[(runs["seed"] == 0) & (runs["kind"] == "full") & runs["recipe"].isin(FIXED)]
     names = list(FIXED)
-    fig, axis = plt.subplots(figsize=(9, 4.2))
-    groups = first["scenario"].map({"scratch": "from scratch", "finetune": "fine-tuning"}) + ", " + first["optimizer"]  # fmt: skip
-    for number, (group, part) in enumerate(first.groupby(groups)):
-        x = part["recipe"].map(names.index) + 0.12 * (number - 1.5)
-        axis.plot(x, part["gain"], "o", ms=4, alpha=0.7, label=str(group))
-    means = first.groupby("recipe")["gain"].mean()
-    axis.hlines([means.get(n, np.nan) for n in names], np.arange(len(names)) - 0.3, np.arange(len(names)) + 0.3, color="black")  # fmt: skip
-    axis.axhline(0, color="gray", lw=0.8)
-    axis.set_xticks(range(len(names)), FIXED.values(), rotation=35, ha="right")
-    axis.set_ylabel("points over plain, usual recipe")
-    axis.set_yscale("symlog", linthresh=5)
-    axis.legend(fontsize=8)
+    fig, axes = plt.subplots(2, figsize=(9, 7), sharex=True)
+    for axis, (scenario, title) in zip(axes, {"scratch": "From scratch", "finetune": "Fine-tuning"}.items(), strict=True):  # fmt: skip
+        mine = first[first["scenario"] == scenario]
+        for shift, (optimizer, part) in zip((-0.12, 0.12), mine.groupby("optimizer"), strict=False):
+            label = f"{'SGD' if optimizer == 'sgd' else 'AdamW'}, {part['condition'].nunique()} conditions"
+            axis.plot(part["recipe"].map(names.index) + shift, part["gain"], "o", ms=4, alpha=0.7, label=label)  # fmt: skip
+        medians = mine.groupby("recipe")["gain"].median().reindex(names)
+        axis.hlines(medians, np.arange(len(names)) - 0.3, np.arange(len(names)) + 0.3, color="black", label="median")  # fmt: skip
+        axis.axhline(0, color="gray", lw=0.8)
+        axis.set(title=title, ylabel="points over plain, usual recipe")
+        axis.legend(fontsize=8)
+    axes[1].set_xticks(range(len(names)), FIXED.values(), rotation=35, ha="right")
     fig.tight_layout()
     fig.savefig(FOLDER / "gains.png", dpi=130, metadata={"Software": None})
     plt.close(fig)
