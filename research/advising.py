@@ -119,9 +119,7 @@ LEFT_OUT = {"data set": "dataset", "architecture": "network", "batch sizes": "ba
 
 def picked(rows: pd.DataFrame, advised: pd.Series, what: str = "gain") -> pd.Series:
     """What the advised recipe gave in each condition: over plain (``"gain"``; ``"first"``: of the first seed), or over tuned plain."""
-    return pd.Series(
-        [rows.at[i, f"{what}_{recipe}"] for i, recipe in advised.items()], advised.index
-    )
+    return pd.Series([rows.at[i, f"{what}_{recipe}"] for i, recipe in advised.items()], advised.index)  # fmt: skip
 
 
 def judged(rows: pd.DataFrame, advised: pd.Series) -> dict[str, float]:
@@ -421,11 +419,8 @@ def coverage(known: Sequence[Measured], by: str) -> pd.DataFrame:
 
 
 def main() -> None:
-    every = with_gains(
-        pd.concat(
-            [table(exported(STORE)), *(long_runs.conditions(s) for s in ("scratch", "finetune"))]
-        )
-    )
+    parts = [table(exported(STORE)), *(long_runs.conditions(s) for s in ("scratch", "finetune"))]
+    every = with_gains(pd.concat(parts))
     content = shipped(every, at_tuned(every).assign(told=True))
     text = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in content["rows"])  # fmt: skip
     SHIPPED.write_text(f'{{"format": 1, "rows": [\n{text}\n]}}\n', encoding="utf-8")
