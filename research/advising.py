@@ -365,8 +365,16 @@ def at_other_rates(known: dict[str, Any], runs: pd.DataFrame) -> Iterator[dict[s
     """The same training for users at a third of its rate, and at three times it: first seed."""
     accuracy = runs["test_accuracy"]
     for base, by, others in (
-        ("plain, rate × 0.333", 1 / 3, {"rate": "plain", "bn_rate": "BN law"}),
-        ("plain, rate × 3", 3.0, {"rate": "plain, rate × 9", "bn": "BN law, rate × 3"}),
+        (
+            "plain, rate × 0.333",
+            1 / 3,
+            {"rate": "plain", "slower": "plain, rate × 0.111", "bn_rate": "BN law"},
+        ),
+        (
+            "plain, rate × 3",
+            3.0,
+            {"rate": "plain, rate × 9", "slower": "plain", "bn": "BN law, rate × 3"},
+        ),
     ):
         if base not in accuracy:
             continue
@@ -394,10 +402,8 @@ def shipped(every: pd.DataFrame, tuned: pd.DataFrame) -> dict[str, Any]:
     for row, made in zip(every["condition"], ours, strict=False):
         if row in heads:
             made["gains"]["head_lr"] = round(float(heads[row]), 2)
-    return {
-        "format": 1,
-        "rows": [*ours, *standards(), *unseen_trainings(), *independent(), *papers()],
-    }
+    rows = [*ours, *standards(), *unseen_trainings(), *independent(), *papers()]
+    return {"format": 1, "rows": [row for row in rows if row["gains"]]}
 
 
 def coverage(known: Sequence[Measured], by: str) -> pd.DataFrame:

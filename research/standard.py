@@ -65,6 +65,7 @@ NOT_IMAGES = {
 # What a recipe is called in tstar.evidence; of the output layer's rates 10 times is from scratch, 100 in fine-tuning.
 ACTIONS = {
     "plain, rate × 3": "rate",
+    "plain, rate × 0.333": "slower",
     "plain, decay × 3": "decay",
     "plain, head × 10": "head_lr",
     "plain, head × 100": "head_lr",

@@ -55,7 +55,7 @@ def frame(found: Results) -> pd.DataFrame:
             where = {"condition": condition.name, "kind": condition.kind, "recipe": recipe}
             facts = {"M": condition.M, "K": condition.K, "lr": c.lr, "decay": c.weight_decay, "head_lr": c.head_lr}  # fmt: skip
             forgets = c.lr * c.weight_decay * c.steps if c.steps else np.nan
-            scores = {n: 100 * (1 / condition.K if run["status"] == "diverged" else run[n]) for n in SCORES}  # fmt: skip
+            scores = {n: 100 * (1 / condition.K if run["status"] == "diverged" else np.nan if run[n] is None else run[n]) for n in SCORES}  # fmt: skip
             rows.append({**where, "scenario": spec.scenario, "optimizer": c.optimizer, **facts, "T": spec.temperature,
                          "lr_decay_steps": forgets, "seed": spec.seed, **scores, "seconds": run["seconds"]})  # fmt: skip
     return pd.DataFrame(rows)

@@ -19,7 +19,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from tstar.errors import TstarError, guarded, unknown
-from tstar.evidence import ACTIONS, SIMPLE, Expectation, Facts, Measured, expect, weights
+from tstar.evidence import ACTIONS, MOST, SIMPLE, Expectation, Facts, Measured, expect, weights
 from tstar.evidence import measured as all_measured
 from tstar.formula import Coefficients, Drawn, Explanation, as_coefficients, csg_range, explain, get
 from tstar.training import Keywords, Training
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from tstar.output_layer import Head
     from tstar.samples import Samples
 
-FASTER, DECAY = 3.0, 3.0  # times the rate and the decay, as measured
+FASTER, SLOWER, DECAY = 3.0, 1 / 3, 3.0  # times the rate, and times the decay, as measured
+# Which actions raise what; not above so many times what trainings like it started from.
+RAISED = {"lr": ("rate", "bn_rate", "bn_rate_decay"), "weight_decay": ("decay", "bn_rate_decay")}
+BEYOND = 1.5
 HEAD_LR = {"scratch": 10.0, "finetune": 100.0}
 HIGHEST = 0.01  # rate of a new output layer that was measured with Adam in fine-tuning
 PAPER_LR = {"scratch": 0.1, "finetune": 0.01}
@@ -45,6 +48,7 @@ _SOFT = ("SoftTargetCrossEntropy", "KLDivLoss", "kl_div")
 WORDS = {
     "leave": "no change",
     "rate": "3 times the rate",
+    "slower": "a third of the rate",
     "decay": "3 times the weight decay",
     "head_lr": "a higher rate for the output layer",
     "bn": "a BatchNorm and T",
@@ -52,7 +56,7 @@ WORDS = {
     "bn_rate": "a BatchNorm and T at 3 times the rate",
     "bn_rate_decay": "a BatchNorm and T at 3 times the rate and decay",
     "paper_cn": "a BatchNorm and the paper's T",
-    "paper_csgcn": "a BatchNorm and the paper's T",
+    "paper_csgcn": "a BatchNorm and the paper's T for such data",
     "named": "a BatchNorm and the T that you asked for",
 }
 
@@ -82,22 +86,23 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
 
     An action counts if its mean gain is above zero by half its standard error, and its median is
     not below zero; the best is that with the highest mean less its error. A BatchNorm and T must
-    also beat the simpler actions in the trainings that had both.
+    also beat every simpler action in the trainings that had both.
     """
     rows = weights(facts, all_measured() if evidence is None else evidence)
     near = bool(rows) and rows[0][0] > MIN_WEIGHT
     possible = [expect(rows, action) for action in _possible(facts)] if near else []
+    possible = [e for e in possible if _tried(facts.training, e)]
     enough = max(MIN_SUPPORT, MIN_SHARE * max((e.support for e in possible), default=0.0))
     known = sorted((e for e in possible if e.support >= enough), key=_sure, reverse=True)
     good = [e for e in known if e.mean > SURE * e.error and e.median >= 0]
-    simple = next((e for e in good if e.action in SIMPLE), None)
+    simple = [e for e in good if e.action in SIMPLE]
     best = next((e for e in good if e.action not in SIMPLE), None)
-    if best is not None and simple is not None and not _beats(rows, best, simple):
-        best = None
-    chosen = best or simple
+    level = [e for e in simple if best is None or not _beats(rows, best, e)]
+    chosen = level[0] if level else best
     if chosen is not None:
         others = tuple(e for e in known if e is not chosen)
-        return _recipe(facts, chosen.action, _why(chosen, simple), (chosen, *others))
+        other = best if level else next(iter(simple), None)
+        return _recipe(facts, chosen.action, _why(chosen, other), (chosen, *others))
     measured = bool(known) or (near and math.fsum(weight for weight, _ in rows) > MIN_SUPPORT)
     if known:
         reason = "In the trainings most like yours no change gained beyond its error."
@@ -116,7 +121,7 @@ def _possible(facts: Facts) -> Iterator[str]:
     sgd_transformer = facts.kind == "transformer" and t.family == "sgd"
     too_fast = sgd_transformer and FASTER * (t.lr or 0.0) > TRANSFORMER_LR
     rate = not (t.tuned or too_fast)
-    norm = facts.insertable and t.batch_size != 1
+    norm = facts.insertable and (facts.batch or t.batch_size) != 1
     # The paper's T knows no rate: it is for one like the paper's, at its batch size of 128.
     like = 128 * (t.lr or 0.0) / (t.batch_size or 128) / PAPER_LR[t.scenario or "scratch"]
     paper = norm and (t.family != "sgd" or 0.25 <= like <= 4)
@@ -124,6 +129,7 @@ def _possible(facts: Facts) -> Iterator[str]:
     csg = facts.csg is not None and low <= facts.csg <= high
     allowed = {
         "rate": rate,
+        "slower": not t.tuned,
         "decay": not t.tuned and bool(t.weight_decay),
         "head_lr": facts.norms != "frozen",
         "bn": norm,
@@ -134,6 +140,15 @@ def _possible(facts: Facts) -> Iterator[str]:
         "paper_csgcn": paper and csg,
     }
     return (action for action in ACTIONS if allowed[action])
+
+
+def _tried(training: Training, e: Expectation) -> bool:
+    """Whether trainings like it raised a rate or decay as high, if the action raises it."""
+    for name, actions in RAISED.items():
+        tried = max((getattr(row.facts.training, name) or 0.0 for row in e.near), default=0.0)
+        if e.action in actions and (getattr(training, name) or 0.0) > BEYOND * tried:
+            return False
+    return True
 
 
 def _sure(e: Expectation) -> float:
@@ -160,17 +175,18 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _why(chosen: Expectation, simple: Expectation | None) -> str:
+def _why(chosen: Expectation, other: Expectation | None) -> str:
     text = f"{_capital(WORDS[chosen.action])} gained accuracy on average in trainings like yours"
-    if chosen.action not in SIMPLE and simple is not None:
-        text += f", and more than {WORDS[simple.action]} alone"
+    if other is not None:
+        simple = chosen.action in SIMPLE
+        text += f"; {WORDS[other.action]} {'did not gain more' if simple else 'alone gained less'}"
     return f"{text}."
 
 
 def _recipe(facts: Facts, action: str, reason: str, known: tuple[Expectation, ...] = ()) -> Recipe:
     """The numbers of an action."""
     t = facts.training
-    lr = _times(t.lr, FASTER if action in ("rate", "bn_rate", "bn_rate_decay") else 1.0)
+    lr = _times(t.lr, FASTER if action in RAISED["lr"] else SLOWER if action == "slower" else 1.0)
     T = 1.0
     if action.startswith("paper_"):
         variant = action.removeprefix("paper_")
@@ -185,7 +201,7 @@ def _recipe(facts: Facts, action: str, reason: str, known: tuple[Expectation, ..
         temperature=T,
         norm="batch" if action.startswith(("bn", "paper")) and not facts.normed else None,
         lr=lr,
-        weight_decay=_times(t.weight_decay, DECAY if action in ("decay", "bn_rate_decay") else 1.0),
+        weight_decay=_times(t.weight_decay, DECAY if action in RAISED["weight_decay"] else 1.0),
         head_lr=_head_rate(lr, t) if action == "head_lr" else None,
         reasons=(reason,),
         expectations=known,
@@ -246,9 +262,6 @@ def recommend(
 
     Returns:
         The advice. ``print`` it, ``advice.apply(model, optimizer)`` it.
-
-    Raises:
-        TstarError: the model has no one output layer with a softmax, or a number is not usable.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
@@ -419,15 +432,18 @@ class Recommendation(Recipe, Drawn):
         what = what or ["leave the model as it is"]
         for name in ("lr", "weight_decay"):
             value, before = getattr(self, name), getattr(self.training, name)
-            guessed = any(word.startswith(f"{name}=") for word in self.facts.assumed)
+            guessed = self._guessed(name)
             if value is not None and value != before:
                 what.append(f"set {name} to {value:g} (in place of {before:g})")
-            elif value is not None and (guessed or name == "lr"):  # a decay that stays goes unsaid
+            elif value is not None and name == "lr":  # a decay that stays goes unsaid
                 what.append(f"{'take' if guessed else 'keep'} {name} {value:g}")
         if self.head_lr is not None:
             what.append(f"train the output layer at lr {self.head_lr:g}")
         code = "." if self.leave else ": model = advice.apply(model, optimizer)"
         return ", ".join(what) + code
+
+    def _guessed(self, name: str) -> bool:
+        return any(word.startswith(f"{name}=") for word in self.facts.assumed)
 
     def _expect(self) -> str:
         if self.expectation is not None:
@@ -451,8 +467,10 @@ class Recommendation(Recipe, Drawn):
             yield "a gain that is missed: only a pilot on your own model can tell."
         if self.heads[0].dense and not self.leave:
             yield "a label for each pixel or token: only one label per sample was measured."
-        if norm and t.batch_size is not None and t.batch_size < 8:
-            yield f"batches of {t.batch_size} samples give the BatchNorm noisy statistics."
+        if self.expectation is not None and self.expectation.median > MOST:
+            yield "in these runs the plain model did badly; if yours does not, expect little."
+        if norm and (batch := self.facts.batch or t.batch_size or 8) < 8:
+            yield f"batches of {batch} samples give the BatchNorm noisy statistics."
         if not self.leave and t.steps is not None and t.steps < FEW_STEPS:
             yield f"{t.steps} steps are few: hardly anything so short was measured."
         if self.facts.kind == "transformer" and t.family == "sgd" and (t.lr or 0) > TRANSFORMER_LR:
@@ -467,13 +485,13 @@ class Recommendation(Recipe, Drawn):
             yield f"this assumes {', '.join(guessed)}; tell recommend if yours differs."
         if norm and chance is not None and chance < 0.8:
             yield (
-                f"if the plain model does not fit its training set ({1 - chance:.0%} likely), this "
+                f"if the plain model does not fit its training set ({100 - 100 * chance:.0f} % likely), this "
                 "can cost a point; pass train_accuracy=… if you know it."
             )
         elif norm:
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."
         elif not self.leave:
-            yield "a higher rate or decay can fail; a seed alone moves accuracy by a point or two."
+            yield "another rate or decay can fail; a seed alone moves accuracy by a point or two."
         if self.leave and self.measured and not guessed:
             yield "none: nothing changes."
 
@@ -482,9 +500,11 @@ class Recommendation(Recipe, Drawn):
         names = ("optimizer", "lr", "weight_decay", "batch_size", "steps")
         told = {name: getattr(t, name) for name in names}
         told |= {"scenario": t.scenario} if self.facts.pretrained else {}
+        if t.optimizer not in ("sgd", "adam", "adamw"):  # the pilot's own, or a class of yours
+            told["optimizer"] = "adamw" if t.family == "adam" else f"your.package:{t.optimizer}"
         words = ", ".join(f"{n}={v!r}" for n, v in told.items() if v is not None)
         call = f"tstar.lab.check(make_model, data, {words}, budget=10)"
-        what = "such changes" if self.leave else "it"
+        what = "the usual changes" if self.leave else "it"
         made = "make_model is a function that builds your model"
         return f"{call} compares {what} with your plain model in 10 minutes; {made}."
 
@@ -547,8 +567,11 @@ class Recommendation(Recipe, Drawn):
         if not done or any(not math.isclose(T, self.temperature, rel_tol=1e-6) for T in done):
             told = {"head": self.head, "inplace": True, **options}
             model = temper(model, self, optimizer=optimizer, **told)
-        if optimizer is not None:
-            set_rates(self, model, optimizer, scheduler)
+        t, numbers = self.training, (self.lr, self.weight_decay, self.head_lr)
+        if optimizer is not None and not (self.leave and numbers == (t.lr, t.weight_decay, None)):
+            kept = self.weight_decay == t.weight_decay and self._guessed("weight_decay")
+            advice = replace(self, weight_decay=None) if kept else self  # a guess stays a guess
+            set_rates(advice, model, optimizer, scheduler)
         return model
 
     def hf_args(self, args: Any) -> Any:
@@ -574,5 +597,5 @@ class Recommendation(Recipe, Drawn):
 
 
 def _points(e: Expectation) -> str:
-    typical = min(e.mean, e.median)  # whichever promises less
+    typical = min(max(min(e.mean, e.median), e.low), e.high)  # whichever promises less
     return f"{typical:+.1f} points of accuracy (80 % range {e.low:+.1f} to {e.high:+.1f})"

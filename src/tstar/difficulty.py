@@ -66,9 +66,6 @@ def csg(
     Returns:
         The value with its interval and its reasons; ``float(result)`` is the value.
 
-    Raises:
-        TstarError: if the data cannot be read, or are no samples of at least two classes.
-
     >>> import numpy as np
     >>> x = np.repeat(np.eye(3), 20, axis=0) + np.random.default_rng(0).normal(0, 0.05, (60, 3))
     >>> float(csg(x, np.repeat(["ant", "bee", "cat"], 20)))    # far apart

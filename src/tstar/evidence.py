@@ -5,8 +5,8 @@ points of test accuracy over the plain model. Its sources are our second atlas, 
 standard atlas ("standard": trainings as people run them), an independent check of two trainings
 ("independent"), and the paper's own tables ("paper": one run each, as printed).
 
-    rate, decay, head_lr    the plain model at 3 times the rate; at 3 times the decay; with 10 times
-                            the rate for the output layer (100 times in fine-tuning)
+    rate, slower, decay     the plain model at 3 times the rate; at a third of it; 3 times the decay
+    head_lr                 with 10 times the rate for the output layer (100 times in fine-tuning)
     bn, bn1                 BatchNorm and the law's T at your rate; BatchNorm alone
     bn_rate, bn_rate_decay  BatchNorm and the law's T at 3 times the rate; and 3 times the decay
     paper_cn, paper_csgcn   BatchNorm and the paper's T
@@ -29,7 +29,7 @@ from typing import Any
 
 from tstar.training import Training
 
-SIMPLE = ("rate", "decay", "head_lr")  # no surgery
+SIMPLE = ("rate", "slower", "decay", "head_lr")  # no surgery
 ACTIONS = (*SIMPLE, "bn", "bn1", "bn_rate", "bn_rate_decay", "paper_cn", "paper_csgcn")
 MOST = 10.0  # points: a gain or loss counts at most so much in a mean, so that no one run decides
 SHARE = 0.8  # of the stated range
@@ -53,7 +53,9 @@ FITS = (-6.17, 0.99, 0.46)
 UNLIKELY = 0.3  # a chance of fitting below it
 _FROZEN = 4.0  # a linear probe beside a network that is trained whole
 _PRIOR, _SPREAD = 0.5, 5.0  # weight and spread in points of what is believed before any row
-_FINETUNED = 15.0  # its spread in fine-tuning, where gains above ``MOST`` are common; of ranges alone
+_FINETUNED = (
+    15.0  # its spread in fine-tuning, where gains above ``MOST`` are common; of ranges alone
+)
 _FACTS = ("samples", "parameters", "domain", "kind", "norms", "fits", "csg", "widened")
 _DATA = {"image": "images", "text": "texts", "signal": "signals", "table": "tables"}
 
@@ -80,6 +82,7 @@ class Facts:
     csg: float | None = None
     insertable: bool = True  # whether a BatchNorm may be inserted
     normed: bool = False  # one stands there already
+    batch: int | None = None  # samples of one forward pass, which a BatchNorm sees
     assumed: tuple[str, ...] = ()  # what was not told, and is taken to be usual; in words
 
     @property

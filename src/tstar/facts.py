@@ -78,6 +78,7 @@ def read_facts(
         fits=None if train_accuracy is None else train_accuracy >= 0.99,
         csg=None if csg is None else positive("csg", csg, zero=True),
         normed=preceding_norm(net, heads[0], example) is not None,
+        batch=known.get("batch_size"),
         assumed=(*assumed, *more),
     )
     return facts, heads, source
@@ -111,12 +112,13 @@ def usual(
     name = told.optimizer or ("sgd" if norms == "batch-norms" and kind == "convnet" else "adamw")
     sgd = Training(name).family == "sgd"
     size = told.batch_size or BATCHES[scenario]
-    new, tuned = (RATES[norms], 0.01) if sgd else (1e-3, 1e-4)
+    new, tuned = (RATES[norms], 0.01) if sgd else (1e-3, 5e-5 if kind == "transformer" else 1e-4)
     base = tuned if scenario == "finetune" else new
     factor = min(max(size / BATCHES[scenario], 0.25), 4.0) ** (1.0 if sgd else 0.5)
     passes = EPOCHS[scenario][not sgd] if (samples or 0) < 200_000 else 90  # ImageNet's
     steps = steps_in(passes, math.ceil((samples or SAMPLES[scenario]) / size))
-    lr, decay = float(f"{base * factor:.1g}"), 5e-4 if sgd else 0.01
+    lr = float(f"{base * factor:.1g}")
+    decay = 5e-4 if sgd else 0.0 if name == "adam" else 0.01
     usually: dict[str, tuple[Any, str]] = {
         "optimizer": (name, f"optimizer={name!r}"),
         "lr": (lr, f"lr={lr:g}"),
@@ -169,6 +171,7 @@ def domain_of(net: nn.Module) -> str:
     """Images, texts, signals or tables, by the layers."""
     names = " ".join({type(module).__name__ for module in net.modules()})
     known = {"Conv2d": "image", "Embedding": "text", "Conv1d": "signal"}
+    known |= dict.fromkeys(("GRU", "LSTM", "RNN"), "signal")
     return next((domain for layer, domain in known.items() if layer in names), "table")
 
 

@@ -335,9 +335,6 @@ def temperature(
     Returns:
         T. ``tstar.recommend`` says whether to use it.
 
-    Raises:
-        TstarError: a number is missing or not usable.
-
     >>> temperature(512)
     11.6739...
     >>> round(temperature(2048, num_classes=8, csg=3.85), 2)   # ISIC in the paper

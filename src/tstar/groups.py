@@ -91,12 +91,6 @@ def param_groups(
         head: as in :func:`tstar.temper`.
         example_input: as in :func:`tstar.temper`.
 
-    Returns:
-        Groups for a torch optimizer.
-
-    Raises:
-        TstarError: the model is tempered at another T already, or was divided before.
-
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
     >>> groups = param_groups(model, 4.0, lr=0.1, weight_decay=1e-4)
@@ -198,7 +192,8 @@ def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = No
         trust_rate(head)
     decay = groups[at].get("weight_decay")
     none = not any(group.get("weight_decay") for group in groups)
-    for group in groups if none or decay else ():  # none but for the output layer stays
+    told = advice.weight_decay is not None and (none or decay)  # none but for the head stays
+    for group in groups if told else ():
         group["weight_decay"] = advice.weight_decay * (
             group["weight_decay"] / decay if decay else 1
         )

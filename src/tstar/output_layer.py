@@ -76,12 +76,6 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
         example_input: a tensor, a tuple (positional arguments), a mapping (keyword arguments), or
             the list [inputs, labels] that a DataLoader gives.
 
-    Returns:
-        The layer, its path, M and K.
-
-    Raises:
-        TstarError: no layer was found, or several were.
-
     >>> print(find_head(nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))))
     '2': Linear, M = 32, K = 10
     """

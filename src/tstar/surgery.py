@@ -75,9 +75,6 @@ def temper(
             lag behind, so its momentum is raised.
         inplace: change ``model`` itself; otherwise a copy, unless there is a live optimizer.
 
-    Returns:
-        The tempered model.
-
     Raises:
         TstarError: the output layer or the loss is not one that T applies to.
 
@@ -132,9 +129,6 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
         inplace: change ``model`` itself.
         allow_bias: add a bias (one new key) to an output layer that has none to absorb the norm's
             shift. ``from_pretrained`` would drop that key; :func:`tstar.load_folded` does not.
-
-    Returns:
-        The folded model.
 
     Raises:
         TstarError: the model is in training mode, sharded, or would give other logits.
