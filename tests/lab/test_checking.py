@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -188,6 +189,14 @@ def test_an_optimizer_of_your_own_is_checked_as_it_is(digits, given):
     want = {(0.003, 0.1), (0.009, 0.1), (0.003, 0.3)}
     assert {(round(lr, 9), round(decay, 9)) for lr, decay in Signs.made} == want
     assert [row.name for row in result.rows][1] == "BN and T, rate × 3"
+
+
+def test_an_advice_without_surgery_says_its_rates(digits, monkeypatch):
+    real, own = checking.recommend, {"action": "head_lr", "temperature": 1.0, "norm": None, "head_lr": 0.5}  # fmt: skip
+    monkeypatch.setattr(checking, "recommend", lambda *a, **k: replace(real(*a, **k), **own))
+    result = check(make_model, digits, seeds=2, epochs=4, batch_size=64, optimizer="sgd", lr=0.05)
+    assert "lr=0.5 for the output layer" in result.rows[1].do
+    assert "temper" not in result.rows[1].do
 
 
 def test_fine_tuning_has_its_own_temperature(digits):

@@ -338,6 +338,9 @@ def _trials(
         T, rate, trained = law(faster.lr, config.steps), faster.lr, faster
         name, method = "BN and T, rate × 3", get("fixed", temperature=T, norm="batch")
     do = f"train tstar.temper(model, {law(rate, full):.3g}) with lr={rate:g}"
+    if measured and not advice.leave and not advice.surgery:
+        own = "" if advice.head_lr is None else f" and lr={advice.head_lr:g} for the output layer"
+        do = f"train it with lr={rate:g}{own}, weight_decay={advice.weight_decay:g}"
     trials = [
         _Trial("your model as it is", "train it as it is", plain, config),
         _Trial(name, do, method, trained),
