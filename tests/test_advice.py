@@ -81,8 +81,8 @@ SITUATIONS = {
     # Short trainings from scratch: the second atlas.
     "ResNet10, SGD": (short(), "bn"),
     "ResNet10, 800 steps": (short(steps=800), "bn"),
-    "ResNet10, AdamW": (short("adamw"), "rate"),
-    "ResNet10, Adam": (short("adam"), "rate"),
+    "ResNet10, AdamW": (short("adamw"), "bn_rate"),
+    "ResNet10, Adam": (short("adam"), "bn_rate"),
     "VGG widened, SGD": (short(M=512, widened=True), "bn_rate"),
     "VGG widened, AdamW": (wide_adam(), "rate"),
     "CNN without norms, SGD": (short(lr=0.01, M=64, norms="no norms"), "bn_rate"),

@@ -103,11 +103,11 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
         others = tuple(e for e in known if e is not chosen)
         other = best if level else next(iter(simple), None)
         return _recipe(facts, chosen.action, _why(chosen, other), (chosen, *others))
-    measured = bool(known) or (near and math.fsum(weight for weight, _ in rows) > MIN_SUPPORT)
+    measured = near and any(expect(rows, action).support >= MIN_SUPPORT for action in ACTIONS)
     if known:
         reason = "In the trainings most like yours no change gained beyond its error."
     elif measured:
-        reason = "Nothing that was measured in trainings like yours is possible here."
+        reason = "What was tried in trainings like yours does not apply to yours."
     elif facts.training.family == "other":
         reason = f"{facts.training.optimizer} was not measured: it is neither SGD nor like Adam."
     else:

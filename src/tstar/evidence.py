@@ -49,7 +49,7 @@ OTHER = {"norms": 1.0, "kind": 1.0, "domain": 3.0, "widened": 2.0, "fits": 2.0}
 PLAIN = 25.0  # points between the accuracies of two plain models
 # The log odds that a new network fits its training set: a constant, times ln passes, times
 # ln(parameters/samples). A logistic regression on the rows (research/advising.py).
-FITS = (-6.17, 0.99, 0.46)
+FITS = (-6.13, 0.9, 0.53)
 UNLIKELY = 0.3  # a chance of fitting below it
 _FROZEN = 4.0  # a linear probe beside a network that is trained whole
 _PRIOR, _SPREAD = 0.5, 5.0  # weight and spread in points of what is believed before any row
