@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tstar.output_layer import Head
     from tstar.samples import Samples
 
-FASTER, SLOWER, DECAY = 3.0, 1 / 3, 3.0  # times the rate, and times the decay, as measured
+FASTER, SLOWER, DECAY = 3.0, 0.333, 3.0  # times the rate, and times the decay, as measured
 # Which actions raise what; not above so many times what trainings like it started from.
 RAISED = {"lr": ("rate", "bn_rate", "bn_rate_decay"), "weight_decay": ("decay", "bn_rate_decay")}
 BEYOND = 1.5
@@ -485,8 +485,8 @@ class Recommendation(Recipe, Drawn):
             yield f"this assumes {', '.join(guessed)}; tell recommend if yours differs."
         if norm and chance is not None and chance < 0.8:
             yield (
-                f"if the plain model does not fit its training set ({100 - 100 * chance:.0f} % likely), this "
-                "can cost a point; pass train_accuracy=… if you know it."
+                f"if the plain model does not fit its training set ({100 - 100 * chance:.0f} % "
+                "likely), this can cost a point; pass train_accuracy=… if you know it."
             )
         elif norm:
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."

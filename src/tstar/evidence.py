@@ -53,9 +53,7 @@ FITS = (-6.13, 0.9, 0.53)
 UNLIKELY = 0.3  # a chance of fitting below it
 _FROZEN = 4.0  # a linear probe beside a network that is trained whole
 _PRIOR, _SPREAD = 0.5, 5.0  # weight and spread in points of what is believed before any row
-_FINETUNED = (
-    15.0  # its spread in fine-tuning, where gains above ``MOST`` are common; of ranges alone
-)
+_FINETUNED = 15.0  # spread of ranges in fine-tuning, where gains above ``MOST`` are common
 _FACTS = ("samples", "parameters", "domain", "kind", "norms", "fits", "csg", "widened")
 _DATA = {"image": "images", "text": "texts", "signal": "signals", "table": "tables"}
 
