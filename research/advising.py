@@ -2,8 +2,8 @@
 
     python -m research.advising    # → src/tstar/evidence.json; results/atlas2/{advice,shipped,laws,coverage}.csv
 
-A recipe is *leave* (the model as it is), *rate* (the model as it is at three times the rate), *bn* (BN and the law's T at the user's rate), *faster* and *fastest* (BN and the law's T at
-three and ten times the rate). Its gain is in points over the default plain model, the mean over the same seeds on both sides. Every
+A recipe is *leave* (the model as it is), *rate* (three times the rate), *bn* (BN and the law's T at the user's rate), *bn1* (BN alone),
+*faster* and *fastest* (BN and the law's T at three and ten times the rate). Its gain is in points over the default plain model, the mean over the same seeds on both sides. Every
 choice is made without the condition's data set, without its family of networks, or without its third of the batch sizes.
 """
 
@@ -318,7 +318,7 @@ def standards() -> Iterator[dict[str, Any]]:
     runs = standard_pages.gains(standard_pages.frame(found))
     for condition in standard.CONDITIONS:
         mine = runs[runs["condition"] == condition.name]
-        # The short ones are one data set and length twelve times: they would outvote the others.
+        # The short ones are one data set and length ten times: they would outvote the others.
         if condition.kind != "full" or "plain" not in set(mine["recipe"]):
             continue
         spec, model = condition.plain, condition.network

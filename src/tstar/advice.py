@@ -143,7 +143,7 @@ def _possible(facts: Facts) -> Iterator[str]:
 
 
 def _tried(training: Training, e: Expectation) -> bool:
-    """Whether trainings like it raised a rate or decay as high, if the action raises it."""
+    """Whether trainings like it started from about as high a rate or decay, if it is raised."""
     for name, actions in RAISED.items():
         tried = max((getattr(row.facts.training, name) or 0.0 for row in e.near), default=0.0)
         if e.action in actions and (getattr(training, name) or 0.0) > BEYOND * tried:

@@ -2,8 +2,9 @@
 
 One table, ``evidence.json``: one row per training, with its facts and what each *action* gained in
 points of test accuracy over the plain model. Its sources are our second atlas, longer runs and the
-standard atlas ("standard": trainings as people run them), an independent check of two trainings
-("independent"), and the paper's own tables ("paper": one run each, as printed).
+standard atlas ("standard": trainings as people run them), trainings that were predicted first
+("unseen"), an independent check of two ("independent"), and the paper's own tables ("paper": one
+run each, as printed).
 
     rate, slower, decay     the plain model at 3 times the rate; at a third of it; 3 times the decay
     head_lr                 with 10 times the rate for the output layer (100 times in fine-tuning)
