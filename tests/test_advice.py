@@ -405,7 +405,7 @@ def test_the_typical_gain_lies_in_its_range():
 
 
 @pytest.mark.parametrize(
-    "name, call", [("lion", "'your.package:lion'"), ("adamw_torch_fused", "'adamw'")]
+    ("name", "call"), [("lion", "'your.package:lion'"), ("adamw_torch_fused", "'adamw'")]
 )
 def test_the_check_names_an_optimizer_that_it_takes(name, call):
     assert f"optimizer={call}" in str(recommend(network(128), optimizer=name, lr=1e-3, steps=900))

@@ -7,7 +7,7 @@ from research import texts
 from tstar.output_layer import find_head
 
 
-@pytest.mark.parametrize("name, M", [("cnn", 300), ("lstm", 256), ("transformer", 128)])
+@pytest.mark.parametrize(("name", "M"), [("cnn", 300), ("lstm", 256), ("transformer", 128)])
 def test_networks(name: str, M: int):
     torch.manual_seed(0)
     network = getattr(texts, name)(7, 1).eval()
