@@ -285,19 +285,18 @@ def independent() -> Iterator[dict[str, Any]]:
 
 FAMILY = {"resnet10": "resnet", "resnet10-1d": "resnet", "vgg9": "vgg", "pyramidnet10": "pyramidnet", "vit4": "vit", "convnext4": "convnext"}  # fmt: skip
 PRETRAINED = {"mobilenet": 2_223_872, "minilm": 22_713_216}  # parameters, without the output layer
-CHANNELS = {"text": DIMENSIONS, "image": 3, "signal": 9}
+# Of the inputs; a table is diamonds here, a vector segment.
+CHANNELS = {"text": DIMENSIONS, "image": 3, "signal": 9, "table": 9, "vector": 18}
 
 
 def known_training(source: str, spec: Spec, family: str, domain: str, **measured: Any) -> dict[str, Any]:  # fmt: skip
     """A training from its plain spec, as a row of the file; ``measured`` has what the spec does not tell."""
     c, K, M = spec.config, measured["classes"], measured["features"]
     pretrained = spec.scenario == "finetune"
-    size = PRETRAINED[family] + (M + 1) * K if pretrained else None
-    if size is None:
-        own = not spec.model.startswith("research.texts")
-        width = {"num_features": M, "trunk_features": spec.trunk_features} if own else {}
-        channels = measured.pop("channels", CHANNELS.get(domain, 9))
-        made = build(spec.model, K, in_channels=channels, **width)
+    if pretrained:
+        size = PRETRAINED[family] + (M + 1) * K
+    else:
+        made = build(spec.model, K, num_features=spec.num_features, trunk_features=spec.trunk_features, in_channels=CHANNELS[domain])  # fmt: skip
         size = sum(parameter.numel() for parameter in made.parameters())
     return {
         "source": source, "network": family, "dataset": spec.dataset.rpartition(":")[2].removesuffix("_few"), "domain": DOMAINS.get(domain, domain),
@@ -324,9 +323,7 @@ def standards() -> Iterator[dict[str, Any]]:
         spec, model = condition.plain, condition.network
         gains = mine.groupby("recipe", sort=False)["gain"].mean().dropna()
         plain = mine[mine["recipe"] == "plain"]
-        head = (
-            "plain, head × 10" if spec.scenario == "finetune" else "plain, head × 100"
-        )  # not this one
+        other = f"plain, head × {10 if spec.scenario == 'finetune' else 100}"  # not the advised one
         domain = standard.NOT_IMAGES.get(spec.dataset.rpartition(":")[2], "image")
         text = domain == "text" and spec.scenario == "scratch"
         known = known_training(
@@ -334,7 +331,7 @@ def standards() -> Iterator[dict[str, Any]]:
             samples=round(found[identity(spec)]["num_train"] * (1 - spec.config.val_fraction)),
             features=condition.M, classes=condition.K, csg=condition.csg,
             fits=bool(plain["train_accuracy"].mean() >= 99), plain=round(float(plain["test_accuracy"].mean()), 2),
-            gains={standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != head},
+            gains={standard.ACTIONS[n]: round(float(g), 2) for n, g in gains.items() if n in standard.ACTIONS and n != other},
             seeds=len(plain),
         )  # fmt: skip
         yield known
@@ -354,7 +351,7 @@ def unseen_trainings() -> Iterator[dict[str, Any]]:
             continue
         spec, domain = condition.plain, unseen.kind_of(condition)
         yield known_training(
-            "unseen", spec, condition.family, domain, channels=18 if domain == "vector" else CHANNELS[domain],
+            "unseen", spec, condition.family, domain,
             samples=int(advice["samples"][condition.index]), features=spec.num_features, classes=classes_of(spec),
             fits=bool(found[identity(spec)]["train_accuracy"] >= 0.99), plain=round(plain["test"].mean(), 2),
             gains={name: round(gain, 2) for name, gain in gains.items()}, seeds=len(plain),

@@ -55,9 +55,12 @@ def _images(name: str, root: str, size: int | None) -> DataSet:
     return _thinned(load(name, root=root, size=size or PIXELS))
 
 
-def _texts(name: str, root: str, size: int | None) -> DataSet:
-    data = tokenize(load(name, root=root), str(Path(root) / "minilm"), limit=size or TOKENS)
-    return _thinned(data)
+def tokens(name: str, root: str, size: int | None) -> DataSet:
+    return tokenize(load(name, root=root), str(Path(root) / "minilm"), limit=size or TOKENS)
+
+
+def few_texts(name: str, root: str, size: int | None) -> DataSet:
+    return _thinned(tokens(name, root, size))
 
 
 def _thinned(data: DataSet) -> DataSet:
@@ -87,8 +90,8 @@ def gtsrb_32(root: str, size: int | None = None) -> DataSet:
 
 
 def banking77(root: str, size: int | None = None) -> DataSet:
-    return _texts("banking77", root, size)
+    return few_texts("banking77", root, size)
 
 
 def clinc150(root: str, size: int | None = None) -> DataSet:
-    return _texts("clinc150", root, size)
+    return few_texts("clinc150", root, size)

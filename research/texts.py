@@ -1,7 +1,7 @@
 """Texts: a set of two classes, and networks to train from scratch; named in a spec as ``research.texts:NAME``.
 
 Tokens are MiniLM's, at most 24 of a text. Each network has an embedding of its own, and takes the largest value of each feature
-over the text. An edit of this file makes its runs new ones.
+over the text.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from research.finetuning import TOKENS, _texts
-from tstar.lab.data import DataSet, load, tokenize
+from research.finetuning import TOKENS, few_texts, tokens
+from tstar.lab.data import DataSet
 
-WORDS, WIDTH = 30_522, 128
-WINDOWS = (3, 4, 5)  # Kim (2014)
+WORDS, WIDTH, WINDOWS = 30_522, 128, (3, 4, 5)  # windows as of Kim (2014)
 
 
 class Network(nn.Module):
@@ -79,14 +78,14 @@ def transformer(num_classes: int, in_channels: int) -> nn.Module:
 
 def movies(root: str, size: int | None = None) -> DataSet:
     """All film reviews."""
-    return tokenize(load("movies", root=root), f"{root}/minilm", limit=TOKENS)
+    return tokens("movies", root, size)
 
 
 def movies_few(root: str, size: int | None = None) -> DataSet:
     """As many film reviews as the other sets of fine-tuning have."""
-    return _texts("movies", root, size)
+    return few_texts("movies", root, size)
 
 
 def banking77(root: str, size: int | None = None) -> DataSet:
     """All questions to a bank."""
-    return tokenize(load("banking77", root=root), f"{root}/minilm", limit=TOKENS)
+    return tokens("banking77", root, size)

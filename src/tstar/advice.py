@@ -90,8 +90,8 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
     """
     rows = weights(facts, all_measured() if evidence is None else evidence)
     near = bool(rows) and rows[0][0] > MIN_WEIGHT
-    possible = [expect(rows, action) for action in _possible(facts)] if near else []
-    possible = [e for e in possible if _tried(facts.training, e)]
+    every, allowed = [expect(rows, action) for action in ACTIONS if near], {*_possible(facts)}
+    possible = [e for e in every if e.action in allowed and _tried(facts.training, e)]
     enough = max(MIN_SUPPORT, MIN_SHARE * max((e.support for e in possible), default=0.0))
     known = sorted((e for e in possible if e.support >= enough), key=_sure, reverse=True)
     good = [e for e in known if e.mean > SURE * e.error and e.median >= 0]
@@ -103,7 +103,7 @@ def decide(facts: Facts, evidence: Sequence[Measured] | None = None) -> Recipe:
         others = tuple(e for e in known if e is not chosen)
         other = best if level else next(iter(simple), None)
         return _recipe(facts, chosen.action, _why(chosen, other), (chosen, *others))
-    measured = near and any(expect(rows, action).support >= MIN_SUPPORT for action in ACTIONS)
+    measured = any(e.support >= MIN_SUPPORT for e in every)
     if known:
         reason = "In the trainings most like yours no change gained beyond its error."
     elif measured:
