@@ -89,3 +89,8 @@ def movies_few(root: str, size: int | None = None) -> DataSet:
 def banking77(root: str, size: int | None = None) -> DataSet:
     """All questions to a bank."""
     return tokens("banking77", root, size)
+
+
+def clinc150(root: str, size: int | None = None) -> DataSet:
+    """All requests to an assistant."""
+    return tokens("clinc150", root, size)
