@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError, require, unknown
+from tstar.errors import TstarError, unknown
+from tstar.imports import require
 from tstar.lab.curves import Condition, Curve, conditions, judge
 from tstar.lab.curves.resampling import weighted, weights
 from tstar.lab.methods.rules import rule

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import lr_scheduler as schedulers
+from tstar.evidence import Facts, Measured, expect, measured
+from tstar.facts import looks_trained
 
 import tstar
 from tstar import TstarError
 from tstar.advice import Recommendation, decide, recommend
-from tstar.evidence import Facts, Measured, expect, measured
-from tstar.facts import looks_trained
 from tstar.training import Training
 
 # -- decide ----------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ import pytest
 from torch import nn
 
 import tstar
-from tstar.errors import TstarError, guarded, lazy, require, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.imports import lazy, require
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_all():

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import tstar
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarError
 from tstar.groups import factors, param_groups, set_rates
 
 T = 6.25
@@ -87,7 +85,7 @@ def both(name, schedule, bias, clip=0):
     options = {"lr": lr, "weight_decay": decay} | ({"eps": eps} if eps else {})
     divided = Divided(copy.deepcopy(plain))
     rescaled = copy.deepcopy(plain)
-    groups = param_groups(rescaled, T, lr, decay, kind, eps=eps)
+    groups = param_groups(rescaled, T, lr, decay, kind, eps=eps, rescale=True)
     rule = SCHEDULES[schedule]
     return (
         trained(divided, make([{"params": list(divided.parameters()), **options}]), rule, clip),
@@ -115,7 +113,7 @@ def test_clipping_by_the_global_norm_breaks_it_as_the_documentation_says():
 def test_it_agrees_with_the_tempered_head_as_well():
     model = network()
     tempered = tstar.temper(model, T, norm=None)
-    groups = param_groups(model, T, 0.5, 1e-2)
+    groups = param_groups(model, T, 0.5, 1e-2, rescale=True)
     options = {"lr": 0.5, "weight_decay": 1e-2, "momentum": 0.9}
     rule = SCHEDULES["cosine"]
     first = trained(tempered, torch.optim.SGD(tempered.parameters(), **options), rule)
@@ -127,7 +125,7 @@ def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature
     plain = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)).double()
     tempered = tstar.temper(plain, T)
     normed = tstar.temper(plain, 1.0)
-    groups = param_groups(normed, T, 0.5, 1e-2)  # no warning: there is a batch norm
+    groups = param_groups(normed, T, 0.5, 1e-2, rescale=True)
     rule = SCHEDULES["constant"]
     first = trained(
         tempered, torch.optim.SGD(tempered.parameters(), lr=0.5, weight_decay=1e-2), rule
@@ -139,34 +137,19 @@ def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature
 def test_every_trainable_parameter_is_in_one_group_and_the_frozen_ones_in_none():
     model = network()
     model[0].weight.requires_grad_(False)
-    groups = param_groups(model, T, 0.1)
+    groups = param_groups(model, T, 0.1, rescale=True)
     listed = [id(p) for group in groups for p in group["params"]]
     assert sorted(listed) == sorted(id(p) for p in model.parameters() if p.requires_grad)
     assert [group["weight_decay"] for group in groups] == [0, 0]  # none, unless it is asked for
-
-
-@pytest.mark.parametrize("between", [nn.Dropout(0.5), nn.Flatten(), nn.Identity()])
-def test_a_norm_before_dropout_or_a_reshape_still_counts(between):
-    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), between, nn.Linear(8, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        param_groups(model, T, 0.1)
-
-
-@pytest.mark.parametrize("before", [nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 8)])
-def test_an_input_that_is_not_batch_normalized_gives_a_warning(before):
-    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), before, nn.Linear(8, 3))
-    with pytest.warns(TstarWarning, match="presupposes a batch norm"):
-        param_groups(model, T, 0.1)
 
 
 def test_bad_input_is_refused_with_a_way_out():
     with pytest.raises(TstarError, match="did you mean"):
         factors(T, "adamW2")
     with pytest.raises(TstarError, match="temper with T = 1"):
-        param_groups(tstar.temper(network(), T), T, 0.1)
+        param_groups(tstar.temper(network(), T), T, 0.1, rescale=True)
     with pytest.raises(TstarError, match=r"^temperature must be positive, got temperature=-1\.0"):
-        param_groups(network(), -1.0, 0.1)
+        param_groups(network(), -1.0, 0.1, rescale=True)
     with pytest.raises(TstarError, match=r"^temperature must be a number, got '2'"):
         factors("2", "sgd")
 
@@ -182,7 +165,7 @@ def test_own_groups_are_kept_and_give_up_the_head():
         {"params": decayed, "lr": 0.05, "name": "decay"},
         {"params": bare, "weight_decay": 0.0, "name": "no decay"},
     ]
-    groups = param_groups(model, T, 0.1, 1e-2, groups=own)
+    groups = param_groups(model, T, 0.1, 1e-2, groups=own, rescale=True)
     assert [(g["name"], len(g["params"])) for g in groups] == [
         ("decay", 1),
         ("decay", 1),
@@ -193,50 +176,99 @@ def test_own_groups_are_kept_and_give_up_the_head():
     assert [g["weight_decay"] for g in groups] == pytest.approx([1e-2, 1e-2 * T**2, 0, 0])
     assert len(own[0]["params"]) == 2  # the user's own list is as it was
     with pytest.raises(TstarError, match="'params'"):
-        param_groups(network(), T, 0.1, groups=[{"parameters": []}])
-
-
-def test_a_second_call_divides_nothing():
-    model = network()
-    param_groups(model, T, 0.1)
-    once = model[3].weight.detach().clone()
-    param_groups(model, T, 0.1)
-    assert torch.equal(model[3].weight, once)
-    param_groups(copy.deepcopy(model), T, 0.1)
-    with pytest.raises(TstarError, match="divided by another T"):
-        param_groups(model, 2 * T, 0.1)
+        param_groups(network(), T, 0.1, groups=[{"parameters": []}], rescale=True)
 
 
 def test_a_training_that_goes_on_is_not_divided_again():
-    """Lightning restores the weights, then asks for the optimizer."""
-    trained_before = network()
-    param_groups(trained_before, T, 0.1)
-    trained_before(torch.randn(8, 6, dtype=torch.float64))
+    """The weights are restored, then the optimizer is asked for."""
+    before = network()
+    param_groups(before, T, 0.1, rescale=True)
     resumed = network()
-    resumed.load_state_dict(trained_before.state_dict())
-    with pytest.raises(TstarError, match=r"has seen batches.*rescale=False"):
-        param_groups(resumed, T, 0.1)
+    resumed.load_state_dict(before.state_dict())
     groups = param_groups(resumed, T, 0.1, rescale=False)
-    assert torch.equal(resumed[3].weight, trained_before[3].weight)
+    assert torch.equal(resumed[3].weight, before[3].weight)
     assert groups[1]["lr"] == pytest.approx(0.1 / T**2)
-    param_groups(resumed, T, 0.1, rescale=True)
-    torch.testing.assert_close(resumed[3].weight, trained_before[3].weight / T)
+    with pytest.raises(TstarError, match="rescale"):  # there is no safe default
+        param_groups(resumed, T, 0.1)
 
 
-def test_advised_rates_keep_the_ratios() -> None:
+def test_a_parameter_that_another_layer_shares_is_not_divided():
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 5))
+    model[2].bias = model[0].bias
+    before = model[0].bias.detach().clone()
+    with pytest.raises(TstarError, match="shares a parameter with '0'"):
+        param_groups(model, T, 0.1, rescale=True)
+    assert torch.equal(model[0].bias, before)
+
+
+def split(lr=0.1, head_lr=0.1, decay=0.1, head_decay=0.2):
     model = network()
-    body, head = ([*part.parameters()] for part in (model[:3], model[3]))  # type: ignore[index]
-    apart = [{"params": body, "weight_decay": 0.1}, {"params": head, "weight_decay": 0.2}]
-    usual = {"lr": 0.1, "head_lr": None, "weight_decay": 0.5, "heads": [tstar.find_head(model)]}
-    for groups, advised, expected in (  # (rate, decay, parameters) of each group
-        (apart, {"lr": 0.3, "weight_decay": 0.6}, [(0.3, 0.3, 4), (0.3, 0.6, 2)]),
-        (apart, {"head_lr": 2.0}, [(0.1, 0.25, 4), (2.0, 0.5, 2)]),
-        ([{"params": [*body, *head]}], {"head_lr": 2.0}, [(0.1, 0.5, 4), (2.0, 0.5, 2)]),
-    ):
-        optimizer = torch.optim.SGD([dict(group) for group in groups], lr=0.1)
-        set_rates(SimpleNamespace(**usual | advised), model, optimizer)
-        found = [(g["lr"], g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
-        assert found == [pytest.approx(group) for group in expected]
+    groups = [
+        {"params": [*model[:3].parameters()], "lr": lr, "weight_decay": decay},
+        {"params": [*model[3].parameters()], "lr": head_lr, "weight_decay": head_decay},
+    ]
+    return model, torch.optim.SGD(groups)
+
+
+def numbers(optimizer):
+    return [(g["lr"], g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"lr": 0.3, "weight_decay": 0.6}, [(0.3, 0.3, 4), (0.3, 0.6, 2)]),
+        ({"head_lr": 2.0}, [(0.1, 0.1, 4), (2.0, 0.2, 2)]),
+        ({}, [(0.1, 0.1, 4), (0.1, 0.2, 2)]),
+    ],
+)
+def test_new_rates_keep_the_ratios(wanted, expected):
+    model, optimizer = split()
+    set_rates(optimizer, [model[3]], **wanted)
+    assert numbers(optimizer) == [pytest.approx(group) for group in expected]
+    set_rates(optimizer, [model[3]], **wanted)  # a fixed point
+    assert numbers(optimizer) == [pytest.approx(group) for group in expected]
+
+
+def test_a_head_in_one_group_with_the_body_gets_a_group_of_its_own():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    set_rates(optimizer, [model[3]], lr=0.2, head_lr=2.0)
+    assert numbers(optimizer) == [pytest.approx(g) for g in ((0.2, 0, 4), (2.0, 0, 2))]
+
+
+def test_a_head_with_a_rate_of_its_own_keeps_its_ratio():
+    """Body 1e-5 and head 1e-3: the body's rate is that of the training."""
+    model, optimizer = split(lr=1e-5, head_lr=1e-3)
+    set_rates(optimizer, [model[3]], lr=3e-5, head_lr=0.5)
+    assert numbers(optimizer) == [pytest.approx(g) for g in ((3e-5, 0.1, 4), (3e-3, 0.2, 2))]
+    model, optimizer = split(lr=0.1, head_lr=0.01)  # a head slower than the body
+    set_rates(optimizer, [model[3]], lr=0.03)
+    assert numbers(optimizer) == [pytest.approx(g) for g in ((0.3, 0.1, 4), (0.03, 0.2, 2))]
+
+
+def test_under_a_warm_up_the_norm_joins_the_group_of_the_heads_own_rate():
+    """Every current rate is 0 then; the initial ones count."""
+    body, head = nn.Linear(6, 16), nn.Linear(16, 5, bias=False)
+    model = nn.Sequential(body, nn.BatchNorm1d(16), head)
+    groups = [
+        {"params": [body.weight], "lr": 1e-4},
+        {"params": [body.bias, *model[1].parameters()], "lr": 1e-4, "weight_decay": 0.0},
+        {"params": [head.weight], "lr": 1e-2},
+    ]
+    optimizer = torch.optim.SGD(groups)
+    torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step / 10)
+    assert {group["lr"] for group in optimizer.param_groups} == {0.0}
+    tstar.temper(model, 2.0, optimizer=optimizer)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [1, 3, 3]
+
+
+def test_an_optimizer_without_a_rate_is_refused():
+    model = network()
+    optimizer = torch.optim.Adafactor(model.parameters())
+    optimizer.param_groups[0]["lr"] = None
+    with pytest.raises(TstarError, match="Adafactor has none"):
+        set_rates(optimizer, [model[3]], lr=0.1)
 
 
 def test_every_optimizer_starts_the_head_at_one_part_in_t():

@@ -2,13 +2,13 @@
 
 import sys
 import types
+from dataclasses import fields
 
 import pytest
 import torch
 
-import tstar
 from tstar import TstarError
-from tstar.training import Training, family, unwrapped
+from tstar.training import Training, family, own_head_rate, unwrapped
 
 
 def optimizer(lr=0.1, **options):
@@ -30,13 +30,18 @@ def test_families(kind, names):
 def test_a_record_is_made_once_and_passed_whole():
     how = {"steps": 800, "momentum": 0.5, "batch_size": 32, "scenario": "finetune"}
     made = Training.of("sgd", lr=0.01, **how)
-    assert made == Training("sgd", 0.01, 800, 0.5, batch_size=32, scenario="finetune")
+    assert made == Training("sgd", lr=0.01, **how)
     assert Training.of(made) == made
     assert Training.of(made, lr=0.1).lr == 0.1
-    assert made.to_dict() == {
-        **{"optimizer": "sgd", "lr": 0.01, "steps": 800, "momentum": 0.5, "batch_size": 32},
-        **{"label_smoothing": 0.0, "scenario": "finetune", "tuned": False, "family": "sgd"},
-    }
+    defaults = {"label_smoothing": 0.0, "tuned": False}
+    assert made.to_dict() == {"optimizer": "sgd", "lr": 0.01, **how, **defaults}
+    assert Training(**made.to_dict()) == made
+
+
+def test_every_field_is_described():
+    for item in fields(Training):
+        assert item.metadata["meaning"], item.name
+        assert item.metadata["label"], item.name
 
 
 @pytest.mark.parametrize(
@@ -50,9 +55,7 @@ def test_a_record_is_made_once_and_passed_whole():
         ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"label_smoothing": 1}, "label_smoothing < 1 must hold"),
         ({"steps": 1.5}, "steps must be a whole number"),
-        ({"scheduler": 3}, "scheduler must be"),
         ({"scenario": "tune"}, "finetune"),
-        ({"epochs": 3}, "samples"),
         ({"epochs": -3, "samples": 10, "batch_size": 2}, "epochs must be positive"),
         ({"batch_size": 8, "accumulate": 0}, "accumulate must be"),
         ({"bath_size": 8}, "did you mean 'batch_size'"),
@@ -104,7 +107,7 @@ def test_a_prepared_optimizer_tells_how_many_batches_it_accumulates():
 
 def test_a_torch_optimizer_is_read():
     found = Training.of(optimizer(0.1, momentum=0.8, weight_decay=5e-4), steps=10)
-    assert found == Training("sgd", 0.1, 10, 0.8, weight_decay=5e-4)
+    assert found == Training("sgd", lr=0.1, steps=10, momentum=0.8, weight_decay=5e-4)
 
     class Mine(torch.optim.AdamW):
         pass
@@ -159,12 +162,38 @@ def test_the_highest_rate_of_a_scheduler(make, lr):
     assert Training.of(opt, scheduler=scheduler, lr=0.05).lr == 0.05  # what is told counts more
 
 
-def test_the_formula_takes_a_record_or_keywords():
-    made = Training("sgd", 0.01, 800, 0.5)
-    loose = {"optimizer": "sgd", "lr": 0.01, "momentum": 0.5, "steps": 800}
-    assert tstar.temperature(64, 10, optimizer=made) == tstar.temperature(64, 10, **loose)
-    with pytest.raises(TstarError, match="but num_classes is missing"):
-        tstar.temperature(64, **loose)
+@pytest.mark.parametrize(("body", "head"), [(1e-5, 1e-3), (1e-4, 3e-4)])
+def test_a_head_with_a_rate_of_its_own_is_read_as_such(body, head):
+    trunk, layer = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)
+    groups = [{"params": trunk.parameters(), "lr": body}, {"params": layer.parameters()}]
+    made = torch.optim.AdamW(groups, lr=head)
+    assert Training.of(made, layer=layer).lr == body
+    assert own_head_rate(made, layer) == head
+    made.param_groups[1]["lr"] = 2 * body  # as layer decay has it: one rate
+    assert Training.of(made, layer=layer).lr == 2 * body
+    assert own_head_rate(made, layer) is None
+
+
+def test_the_arguments_of_transformers_are_read():
+    hf = pytest.importorskip("transformers")
+    how = dict(learning_rate=2e-5, weight_decay=0.1, num_train_epochs=3, optim="adamw_torch")
+    args = hf.TrainingArguments(
+        "x", per_device_train_batch_size=8, gradient_accumulation_steps=2, use_cpu=True, **how
+    )
+    found = Training.of(args=args, samples=160)
+    assert (found.lr, found.weight_decay, found.family) == (2e-5, 0.1, "adam")
+    assert (found.batch_size, found.steps, found.schedule) == (16, 30, "linear")
+    assert Training.of(args=args, lr=1e-3).lr == 1e-3
+    trainer = types.SimpleNamespace(args=args)  # what a Trainer has
+    assert Training.of("sgd", batch_size=8, accumulate=trainer).batch_size == 16
+    with pytest.raises(TstarError, match="TrainingArguments"):
+        Training.of("sgd", args=3)
+
+
+def test_an_optimizer_without_a_rate_is_read():
+    made = torch.optim.Adafactor([torch.zeros(3, 3, requires_grad=True)])
+    made.param_groups[0]["lr"] = None
+    assert Training.of(made).lr is None
 
 
 def test_batches_of_one_sample_are_batches():

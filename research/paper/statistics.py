@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 
 Array = NDArray[np.float64]
 

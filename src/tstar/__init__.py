@@ -7,8 +7,9 @@ formula answers without torch. What researchers use is in ``tstar.lab``.
 from typing import TYPE_CHECKING
 
 from tstar._version import __version__
-from tstar.errors import TstarError, TstarWarning, lazy
+from tstar.errors import TstarError, TstarWarning
 from tstar.formula import Coefficients, explain, temperature
+from tstar.imports import lazy
 
 if TYPE_CHECKING:
     import tstar.lab as lab

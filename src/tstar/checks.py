@@ -1,4 +1,4 @@
-"""Checks of what a user gives: numbers, text that is shown, and files that are read.
+"""Checks of what a user gives: numbers, and files that are read.
 
 Each check gives one clear error, or the plain value. Pure Python: numbers of torch and NumPy are
 recognized by what they offer. No check of a model, of data or of a training belongs here.
@@ -6,16 +6,15 @@ recognized by what they offer. No check of a model, of data or of a training bel
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import operator
 import os
 import re
-import unicodedata
 from typing import Any, SupportsFloat
 
 from tstar.errors import TstarError, shown
+from tstar.text import printable
 
 LARGEST_FILE = 1_000_000  # bytes of a JSON file that is read
 
@@ -79,37 +78,15 @@ def positive_csg(value: object) -> float:
     return csg
 
 
-# Control and format characters (bidirectional marks too), surrogates, line separators.
-_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def printable(text: object, *, lines: bool = False) -> str:
-    r"""Text with every character escaped that a terminal or browser would obey.
-
-    ``lines`` keeps newlines and tabs.
-
-    >>> printable("a\x1b[31mb\u202ec")
-    'a\\x1b[31mb\\u202ec'
-    """
-    return "".join(
-        character
-        if unicodedata.category(character) not in _HIDDEN or (lines and character in "\n\t")
-        else character.encode("unicode_escape").decode()
-        for character in str(text)
-    )
-
-
-def escaped(text: object, *, quote: bool = True) -> str:
-    """Text for a page: shown as it is, never markup."""
-    return html.escape(printable(text, lines=True), quote=quote)
-
-
 def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
     """One JSON object from a regular file of at most 1 MB: finite numbers, printable names.
 
     ``what`` says in an error what the file should hold.
     """
-    name = repr(printable(os.fspath(path)))
+    try:
+        name = repr(printable(os.fspath(path)))
+    except TypeError as error:
+        raise TstarError(f"The path of {what} must be a path, got {shown(path)}.") from error
     try:
         if os.path.getsize(path) > LARGEST_FILE or not os.path.isfile(path):
             raise ValueError(f"no regular file of at most {LARGEST_FILE:,} bytes")

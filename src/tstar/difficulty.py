@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar import samples as labeled
-from tstar.checks import printable, whole
+from tstar.checks import whole
+from tstar.text import printable
 from tstar.errors import TstarError, guarded
 from tstar.neighbors import nearest
 

@@ -1,4 +1,4 @@
-"""The package's one error, its one warning, what their messages are built with, and lazy imports.
+"""The package's one error, its one warning, and what their messages are built with.
 
 Every message says three things: what must hold, what was got, and what to do.
 """
@@ -6,13 +6,10 @@ Every message says three things: what must hold, what was got, and what to do.
 from __future__ import annotations
 
 import difflib
-import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
-from typing import Any
 
 
 class TstarError(ValueError):
@@ -24,6 +21,15 @@ class TstarWarning(UserWarning):
 
 
 _MOST = 60  # names that a message lists
+_OURS = ("tstar.", "torch.", "contextlib")  # where no warning points to
+
+
+def warn(text: str) -> None:
+    """A warning at the user's own line: the first that is neither tstar's nor torch's."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, TstarWarning, stacklevel=level)
 
 
 def unknown(what: str, got: object, allowed: Iterable[str], listed: str = "") -> TstarError:
@@ -65,38 +71,3 @@ def guarded(what: str) -> Iterator[None]:
         except Exception:
             said = ""
         raise TstarError(f"{what}: {type(error).__name__}{said}") from error
-
-
-def lazy(package: str, homes: Mapping[str, str | None]) -> Callable[[str], Any]:
-    """A package's ``__getattr__``: each name with the module that holds it, loaded on use.
-
-    ``None`` stands for a module of that name.
-    """
-
-    def load(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
-        module = import_module(f"{package}.{home or name}")
-        return module if home is None else getattr(module, name)
-
-    return load
-
-
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra of tstar brings it.
-
-    Some packages draw random numbers when they are imported; Python's generator is put back.
-    """
-    if module in sys.modules:
-        return sys.modules[module]
-    state = random.getstate()
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise TstarError(
-            f"This needs the package {module.partition('.')[0]!r}, which could not be imported "
-            f"({error}); install it with: pip install 'tstar[{extra}]'"
-        ) from error
-    finally:
-        random.setstate(state)

@@ -1,26 +1,30 @@
-"""The optimizer's groups: T as init, rate and decay of the head; and the rates of an advice.
+"""The optimizer's groups: T as init, rate and decay of the head; a norm that joins; new rates.
 
 Belongs here: the theorem that T is a reparametrization of the head, the groups that follow from it,
-and whatever changes the groups of a live optimizer.
+and whatever changes the groups of a live optimizer. Numbers come in.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, SupportsFloat
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tstar.advice import Recommendation
 from tstar.checks import positive
-from tstar.errors import TstarError, guarded, unknown
-from tstar.facts import preceding_norm
-from tstar.head import warn
-from tstar.monitor import trust_rate, warn_of_misfit
+from tstar.errors import TstarError, guarded, unknown, warn
+from tstar.head import TemperedHead
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
-from tstar.training import groups_of, highest_rate, unwrapped
+from tstar.training import (
+    body_rate,
+    group_rates,
+    groups_of,
+    main_group,
+    own_head_rate,
+    schedulers_in,
+    unwrapped,
+)
 
 # The rates that a group has, those that a scheduler has for each group, and what else it has.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
@@ -56,44 +60,43 @@ def factors(temperature: float, optimizer: str = "sgd") -> dict[str, float]:
     return table[optimizer]
 
 
-@guarded("tstar.param_groups stopped in what you passed")
+@guarded("param_groups() failed in your model or groups")
 def param_groups(
     model: nn.Module,
-    temperature: SupportsFloat | Recommendation,
+    temperature: float,
     lr: float,
     weight_decay: float = 0.0,
     optimizer: str = "sgd",
     *,
+    rescale: bool,
     eps: float = 1e-8,
     groups: Iterable[Mapping[str, Any]] | None = None,
-    rescale: bool | None = None,
     head: str | Head | None = None,
     example_input: Any = None,
 ) -> list[dict[str, Any]]:
     """The optimizer's groups with which ``model`` trains as if its logits were divided by T.
 
-    The head's weight and bias are divided by T **in place**, once. The forward pass, the state dict
-    and the logits at deployment are those of the plain architecture. Equal to rounding for every
-    learning-rate schedule that multiplies; not for one that sets the same rate for all groups, nor
-    with clipping by the global gradient norm.
+    The forward pass, the state dict and the logits at deployment are those of the plain
+    architecture. Equal to rounding for every learning-rate schedule that multiplies; not for one
+    that sets the same rate for all groups, nor with clipping by the global gradient norm. The
+    paper's T* presupposes a batch norm just before the output layer.
 
     Args:
         model: a plain classifier, or one tempered with T = 1 (for the batch norm).
-        temperature: T, or an advice of :func:`tstar.recommend`; without surgery in it, the groups
-            are plain.
-        lr: the learning rate of the model (``advice.lr``); the head's is derived.
+        temperature: T.
+        lr: the learning rate of the model; the head's is derived.
         weight_decay: likewise.
         optimizer: ``"sgd"`` (any momentum), ``"adamw"``, or ``"adam"`` (weight decay as L2).
+        rescale: true for a new head, whose weight and bias are then divided by T **in place**;
+            false to go on with a training whose head was divided before.
         eps: ε of Adam and AdamW.
         groups: groups of your own, which are kept; each gives up its part of the head to a group
             beside it. ``lr``, ``weight_decay`` and ``eps`` are for groups that have none.
-        rescale: whether to divide the head by T; by default, if it was not done before.
         head: as in :func:`tstar.temper`.
         example_input: as in :func:`tstar.temper`.
 
-    >>> import torch
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
-    >>> groups = param_groups(model, 4.0, lr=0.1, weight_decay=1e-4)
+    >>> groups = param_groups(model, 4.0, lr=0.1, weight_decay=1e-4, rescale=True)
     >>> [(len(group["params"]), group["lr"], group["weight_decay"]) for group in groups]
     [(4, 0.1, 0.0001), (2, 0.00625, 0.0016)]
     """
@@ -102,25 +105,22 @@ def param_groups(
     by = factors(T, optimizer)
     if groups is None:
         groups = [{"params": [p for p in model.parameters() if p.requires_grad]}]
-    usual = {"lr": lr, "weight_decay": weight_decay}
+    defaults = {"lr": lr, "weight_decay": weight_decay}
     if optimizer != "sgd":
-        usual["eps"] = eps
-    given = [{**usual, **group, "params": _tensors(group)} for group in groups]
-    told: Any = head
-    if isinstance(temperature, Recommendation):
-        if not temperature.surgery:
-            return given
-        told = temperature.head if head is None else head
-    found = resolve_head(model, told, example_input)
-    check_head(model, found)
-    warn_of_misfit(temperature, [found])
-    _rescale(found, T, _norm_before(model, found, example_input), rescale)
-    own = {id(p) for p in found.layer.parameters()}
+        defaults["eps"] = eps
+    given = [{**defaults, **group, "params": _tensors(group)} for group in groups]
+    record = resolve_head(model, head, example_input)
+    _check_divisible(model, record)
+    if rescale:
+        with torch.no_grad():
+            for parameter in record.layer.parameters():
+                parameter.mul_(1 / T)
+    own = {id(p) for p in record.layer.parameters()}
     derived: list[dict[str, Any]] = []
     for group in given:
         rest = [p for p in group["params"] if id(p) not in own]
         mine = [p for p in group["params"] if id(p) in own]
-        scaled = {name: group[name] * by[name] for name in usual}
+        scaled = {name: group[name] * by[name] for name in defaults}
         both = {**group, "params": rest}, {**group, **scaled, "params": mine}
         derived += [part for part in both if part["params"]]
     return derived
@@ -133,84 +133,92 @@ def _tensors(group: Mapping[str, Any]) -> list[Tensor]:
     return [p[1] if isinstance(p, tuple) else p for p in listed]
 
 
-def _norm_before(model: nn.Module, head: Head, example_input: Any) -> nn.Module | None:
-    """The batch norm just before the head: of a tempered head (at T = 1), or the model's own."""
+def _check_divisible(model: nn.Module, head: Head) -> None:
+    """Refuse a head that is divided already, or whose parameters another layer uses too."""
+    check_head(model, head)
     for path, tempered in tempered_heads(model).items():
         if float(tempered.temperature) != 1.0:
             raise TstarError(
                 f"The logits are divided by T = {float(tempered.temperature):g} already, at "
                 f"{path!r}: temper with T = 1, or use plain groups."
             )
-        if tempered.layer is head.layer and tempered.norm is not None:
-            return tempered.norm
-    found = preceding_norm(model, head, example_input)
-    if found is None:
-        warn(
-            f"T* presupposes a batch norm just before the output layer, and {head.path!r} has "
-            "none. Insert it with tstar.temper(model, 1.0), or expect another optimum."
-        )
-    return None if found is None else found[1]
+    own = {id(p) for p in head.layer.parameters()}
+    for path, module in model.named_modules():
+        held = {id(p) for p in module.parameters(recurse=False)}
+        if module is not head.layer and own & held:
+            raise TstarError(
+                f"The output layer shares a parameter with {path!r}, which a division by T would "
+                "change too; give each its own, or use tstar.temper."
+            )
 
 
-def _rescale(head: Head, T: float, norm: nn.Module | None, wanted: bool | None) -> None:
-    """Divide the head by T, unless that was done, or would undo a training."""
-    done, seen = getattr(head.layer, "divided_by", None), getattr(norm, "num_batches_tracked", None)
-    if wanted is None and (done not in (None, T) or (done is None and seen and int(seen))):
+# -- a live optimizer ------------------------------------------------------------------------------
+def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
+    """Give the norm's parameters to the group that trains the head's bias.
+
+    Without a bias: to one of norms and biases at the rate of the head's weight, or to the weight's.
+    """
+    norm = {} if head.norm is None else dict(head.norm.named_parameters())
+    groups, rates = optimizer.param_groups, group_rates(optimizer)
+    like = head.bias if head.bias is not None else head.weight
+    at = next(i for i, g in enumerate(groups) if any(p is like for p in g["params"]))
+    for i, group in enumerate(groups) if head.bias is None else ():
+        if rates[i] == rates[at] and all(p.ndim < 2 for p in group["params"]):
+            at = i
+    if "param_names" in groups[at]:  # torch keeps names if it was given named parameters
+        pairs = [zip(g["params"], g["param_names"], strict=True) for g in groups]
+        stem = next(n for pair in pairs for p, n in pair if p is like).rpartition(".")[0]
+        groups[at]["param_names"].extend(f"{stem}.norm.{name}" for name in norm)
+    groups[at]["params"].extend(norm.values())
+
+
+def set_rates(
+    optimizer: Any,
+    layers: Sequence[nn.Module],
+    *,
+    lr: float | None = None,
+    weight_decay: float | None = None,
+    head_lr: float | None = None,
+    scheduler: Any = None,
+) -> None:
+    """Bring the training to this rate and decay, and the output layers to a rate of their own.
+
+    Every group keeps its ratio to the others. ``None`` leaves a number as it is.
+    """
+    optimizer, parts = unwrapped(optimizer), schedulers_in(scheduler)
+    groups, head = optimizer.param_groups, nn.ModuleList(layers)
+    before = body_rate(optimizer, head, scheduler)
+    if not before:
         raise TstarError(
-            "The head was divided by another T, or the norm before it has seen batches. Pass "
-            "rescale=False to go on with a training whose head was divided by T, or rescale=True "
-            "if the head is new."
+            f"The optimizer must have a learning rate to set, and {type(optimizer).__name__} has "
+            "none; set lr in it first."
         )
-    if wanted or (wanted is None and done is None):
-        with torch.no_grad():
-            for parameter in head.layer.parameters():
-                parameter.mul_(1 / T)
-    head.layer.divided_by = T  # type: ignore[assignment]
-
-
-@guarded("advice.apply stopped in what you passed")
-def set_rates(advice: Any, model: nn.Module, optimizer: Any, scheduler: Any = None) -> None:
-    """Bring the output layer's group to the advised rate and decay; the others keep their ratio."""
-    optimizer, parts = unwrapped(optimizer), list(_parts(scheduler))
-    groups = optimizer.param_groups
-    heads = [unwrap(model).get_submodule(head.path) for head in advice.heads]
-    layers = nn.ModuleList(heads)
-    trained = groups_of(optimizer, layers)
-    at = (trained or groups_of(optimizer))[0]
-    if advice.head_lr is not None and math.isclose(highest_rate(groups[at]), advice.head_lr):
-        return  # done before
-    peaks = [part.max_lrs[at] for part in parts if hasattr(part, "max_lrs")]  # of CyclicLR
-    factor = advice.lr / max(highest_rate(groups[at]), *peaks, 0.0)
-    if not parts and any("initial_lr" in g for g in groups) and (factor != 1 or advice.head_lr):
+    if weight_decay is not None:
+        _set_decay(groups, main_group(optimizer, head, scheduler), weight_decay)
+    factor = 1.0 if lr is None else lr / before
+    alone = own_head_rate(optimizer, head, scheduler) is not None
+    if not parts and any("initial_lr" in g for g in groups) and (factor != 1 or head_lr):
         warn(
             "The optimizer has a scheduler already, which remembers the old rate: pass it too, "
             "advice.apply(model, optimizer, scheduler)."
         )
     for i in range(len(groups)):
         _scale_rate(groups, parts, i, factor)
-    for head in heads if parts else ():  # the rates are right wherever they are remembered
-        trust_rate(head)
+    if head_lr is None or alone:
+        return
+    own = {id(p) for p in head.parameters()}
+    for i in groups_of(optimizer, head):
+        mine = _own_group(optimizer, parts, i, own)
+        _scale_rate(groups, parts, mine, head_lr / (before * factor))
+
+
+def _set_decay(groups: Sequence[Any], at: int, weight_decay: float) -> None:
+    """The main group's decay, and the others in proportion; one without decay stays so."""
     decay = groups[at].get("weight_decay")
-    none = not any(group.get("weight_decay") for group in groups)
-    told = advice.weight_decay is not None and (none or decay)  # none but for the head stays
-    for group in groups if told else ():
-        group["weight_decay"] = advice.weight_decay * (
-            group["weight_decay"] / decay if decay else 1
-        )
-    if advice.head_lr is not None:
-        own = {id(p) for p in layers.parameters()}
-        for i in trained:
-            mine = _own_group(optimizer, parts, i, own)
-            _scale_rate(groups, parts, mine, advice.head_lr / advice.lr)
-
-
-def _parts(scheduler: Any) -> Iterator[Any]:
-    """A scheduler of torch, timm or transformers, with those that it is made of."""
-    for one in scheduler if isinstance(scheduler, list | tuple) else [scheduler]:
-        inner = getattr(one, "scheduler", one)  # accelerate's wrapper
-        if inner is not None:
-            yield inner
-            yield from _parts(getattr(inner, "_schedulers", ()))
+    if not decay and any(group.get("weight_decay") for group in groups):
+        return  # none but for the head stays
+    for group in groups:
+        group["weight_decay"] = weight_decay * (group["weight_decay"] / decay if decay else 1)
 
 
 def _scale_rate(groups: Sequence[Any], parts: Sequence[Any], i: int, factor: float) -> None:

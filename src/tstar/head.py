@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -20,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar.checks import positive
-from tstar.errors import TstarError, TstarWarning, unknown
+from tstar.errors import TstarError, unknown, warn
 
 Norm = Literal["batch"]
 _BATCH_NORM: dict[type[nn.Module], type[_BatchNorm]] = {
@@ -29,17 +27,8 @@ _BATCH_NORM: dict[type[nn.Module], type[_BatchNorm]] = {
     nn.Conv2d: nn.BatchNorm2d,
     nn.Conv3d: nn.BatchNorm3d,
 }
-_OURS = ("tstar.", "torch.", "contextlib")  # where no warning points to
 # Differences between tempered and folded logits, relative to the largest logit.
 _REFUSED, _MENTIONED = 0.02, 1e-3
-
-
-def warn(text: str) -> None:
-    """A warning at the user's own line: the first that is neither tstar's nor torch's."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, TstarWarning, stacklevel=level)
 
 
 # --- output layers ---
@@ -63,7 +52,7 @@ def weight_of(layer: nn.Module) -> Tensor:
 
 def class_dim(layer: nn.Module) -> int:
     """The axis of classes and features: last for a linear layer, 1 for a convolution."""
-    return -1 if isinstance(layer, nn.Linear) else 1
+    return 1 if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d) else -1
 
 
 def owns_numbers(tensor: Tensor) -> bool:
@@ -84,7 +73,7 @@ def check_layer(layer: nn.Module) -> None:
         got = f"a {kind} whose weight is computed from others (weight norm, pruning, …)."
         got += " Remove the parametrization first (remove_parametrizations)."
     elif not weight.is_floating_point():
-        got = f"{weight.dtype} weights."
+        got = f"{weight.dtype} weights. Quantize the folded model, not the one that trains."
     elif weight.shape[0] < 2 or weight.shape[1] < 1 or not owns_numbers(weight):
         got = f"a weight of shape {tuple(weight.shape)} and stride {weight.stride()}."
     else:
@@ -92,7 +81,7 @@ def check_layer(layer: nn.Module) -> None:
     raise TstarError(
         "The output layer must be an nn.Linear or a convolution of kernel size 1, its weight a "
         "plain floating-point parameter in memory of its own, for at least one feature and two "
-        f"classes; got {got} Quantize the folded model, not the one that trains."
+        f"classes; got {got}"
     )
 
 
@@ -124,12 +113,6 @@ def replaced(model: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
     return model
 
 
-def expect_left(model: nn.Module) -> None:
-    """Refuse a model without a tempered head, unless :func:`tstar.temper` left it on advice."""
-    if not any(getattr(module, "left_plain", False) for module in model.modules()):
-        raise TstarError("The model has no tempered head; call tstar.temper first.")
-
-
 # --- the tempered head ---
 class TemperedHead(nn.Module):
     r"""z = (W·norm(h) + b) / T, the logits of a classifier that trains at temperature T.
@@ -152,7 +135,7 @@ class TemperedHead(nn.Module):
 
     temperature: Tensor
     mask: Tensor | None
-    guard: Any = None  # what watches the first steps: tstar.monitor.Guard
+    guard: Any = None  # watches the training: tstar.monitor.Guard
 
     def __init__(self, layer: nn.Module, temperature: float, norm: Norm | None = "batch") -> None:
         super().__init__()
@@ -166,6 +149,7 @@ class TemperedHead(nn.Module):
             kind = next(kind for kind in _BATCH_NORM if isinstance(layer, kind))
             self.norm = _BATCH_NORM[kind](weight.shape[1], **placement)
         self.layer = layer
+        self.axis = class_dim(layer)  # once: quantization may replace the layer
         self.mask = None
         # A buffer on the meta device cannot hold it.
         self._given = positive("temperature", temperature)
@@ -176,7 +160,7 @@ class TemperedHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         logits: Tensor = self.layer(self.normalize(features)) / self.temperature
-        if self.guard is not None and self.training and not torch.compiler.is_compiling():
+        if self.guard is not None and not torch.compiler.is_compiling():
             self.guard.look(self, features, logits)
         return logits
 
@@ -185,7 +169,7 @@ class TemperedHead(nn.Module):
         norm = self.norm
         if norm is None:
             return h
-        linear = isinstance(self.layer, nn.Linear)
+        linear = self.axis == -1
         if self.mask is None or not norm.training:
             rows = h.reshape(-1, h.shape[-1]) if linear else h
             return batch_norm(norm, rows).reshape(h.shape)
@@ -205,7 +189,7 @@ class TemperedHead(nn.Module):
         self.temperature.fill_(self._given)
 
     def train(self, mode: bool = True) -> TemperedHead:
-        """As ``nn.Module``'s; the guard says so if the norm is not fit for eval mode."""
+        """As ``nn.Module``'s; at the switch to eval mode the guard looks at what was trained."""
         if self.training and not mode and self.guard is not None:
             self.guard.leave_training(self)
         return super().train(mode)
@@ -270,6 +254,12 @@ class TemperedHead(nn.Module):
     def out_features(self) -> int:
         return weight_of(self.layer).shape[0]
 
+    @property
+    def batches_seen(self) -> int | None:
+        """Training batches in the norm's statistics; ``None`` if nothing counts them."""
+        seen = getattr(self.norm, "num_batches_tracked", None)
+        return int(seen) if isinstance(seen, Tensor) and not seen.is_meta else None
+
     def extra_repr(self) -> str:
         return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"
 
@@ -320,12 +310,6 @@ def affine_of_norm(norm: Any, like: Tensor) -> tuple[Tensor, Tensor | None]:
     check_norm(norm)
     gamma = _exact(norm.weight) if norm.weight is not None else one
     beta = _exact(norm.bias) if norm.bias is not None else torch.zeros_like(one)
-    seen = getattr(norm, "num_batches_tracked", None)
-    if seen is not None and not seen.is_meta and int(seen) == 0:
-        warn(
-            "The norm before the output layer has never seen a training batch. Train, or load a "
-            "trained checkpoint, before folding."
-        )
     scale = gamma / torch.sqrt(_exact(norm.running_var) + norm.eps)
     return scale, beta - scale * _exact(norm.running_mean)
 

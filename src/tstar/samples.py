@@ -382,3 +382,17 @@ def memory_limit() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):  # not on Windows
         return 4096 << 20
+
+
+def first_batch(data: Any) -> Any:  # TEMP
+    from tstar.output_layer import inputs_of
+
+    if hasattr(data, "x_train"):
+        return data.x_train[:2].float()
+    if is_loader(data):
+        return inputs_of(next(iter(data)))
+    return None
+
+
+def sample_count(data: Any) -> int | None:  # TEMP
+    return open_samples(data).samples

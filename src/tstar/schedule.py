@@ -76,21 +76,11 @@ class Schedule:
         """T at the present step."""
         return self(self._step)
 
-    @property
-    def drives(self) -> bool:
-        """Whether there is a head whose T it sets."""
-        return bool(self._heads)
-
     def drive(self, model: nn.Module) -> Schedule:
-        """Take hold of every head of the model that has a temperature, and set it.
-
-        A model that was left as it is, on advice, has none: the schedule then goes on for itself.
-        """
+        """Take hold of every head of the model that has a temperature, and set it."""
         self._heads = [m for m in model.modules() if callable(getattr(m, "set_temperature", None))]
         if not self._heads:
-            from tstar.head import expect_left
-
-            expect_left(model)
+            raise TstarError("The model has no tempered head; call tstar.temper first.")
         return self.go_to(self._step)
 
     def step(self) -> float:

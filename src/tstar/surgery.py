@@ -2,71 +2,71 @@
 
 Belongs here: every change of a model or of its checkpoint, and what refuses one. The head itself
 and its algebra are in ``head.py``; how a training goes on afterwards is watched by ``monitor.py``.
+Numbers come in; what to advise is decided elsewhere.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, SupportsFloat
+from typing import Any, SupportsFloat
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.modules import loss as torch_losses
 
-from tstar import monitor
 from tstar import output_layer as layers
-from tstar.advice import Recommendation
 from tstar.checks import positive
-from tstar.errors import TstarError, TstarWarning, guarded, require, shown, unknown
+from tstar.errors import TstarError, guarded, warn
+from tstar.formula import explain
+from tstar.groups import join_optimizer
 from tstar.head import (
     Norm,
     TemperedHead,
     check_agreement,
-    expect_left,
     is_output_layer,
     replaced,
-    warn,
     weight_of,
 )
-from tstar.training import unwrapped
+from tstar.imports import require
+from tstar.monitor import Guard, shorten_memory
+from tstar.task import check_task
+from tstar.training import family, unwrapped
 
 State = dict[str, Tensor]
 
 
-@guarded("tstar.temper stopped in what you passed")
+@guarded("temper() failed in your model")
 def temper(
     model: nn.Module,
-    temperature: SupportsFloat | Recommendation,
+    temperature: SupportsFloat | None = None,
     *,
+    csg: SupportsFloat | None = None,
+    variant: str | None = None,
     head: str | layers.Head | Sequence[str] | None = None,
     example_input: Any = None,
-    norm: Norm | Literal["advised"] | None = "advised",
+    norm: Norm | None = "batch",
     optimizer: Any = None,
     loss: Any = None,
     steps: int | None = None,
     inplace: bool | None = None,
 ) -> nn.Module:
-    """The model with BatchNorm inserted just before its output layer and its logits divided by T.
+    """The paper's method: BatchNorm just before the output layer, and logits divided by T*.
 
-    Device, dtype, train/eval mode, ``requires_grad`` and hooks are kept. The first steps of the
-    training are watched: a warning says if the optimizer does not train the head, if its rate is
-    not that of the advice, or if the batches do not suit a BatchNorm.
+    M and K are read from the model. Device, dtype, train/eval mode, ``requires_grad`` and hooks are
+    kept. The head watches its training: a warning says if the optimizer does not train it, or if
+    the batches do not suit a BatchNorm.
 
     Args:
         model: any classifier that ends in a linear layer (or a 1×1 convolution).
-        temperature: T, or an advice of :func:`tstar.recommend`. One without surgery gives back the
-            model itself; :func:`fold` and the like then do nothing.
+        temperature: T; by default the paper's T* (``cn``, or ``csgcn`` with ``csg``).
+        csg: the difficulty of the data, from :func:`tstar.csg`, for the paper's full formula.
+        variant: another formula of the paper, such as ``"base"``.
         head: the output layer's path, its record, several paths, or ``"all"`` for heads that are
-            averaged; found by :func:`tstar.find_head` by default.
+            averaged; found by :func:`tstar.find_head` by default. Each gets the T* of its own K.
         example_input: passed to :func:`tstar.find_head`.
-        norm: ``"batch"`` as in the paper, or ``None`` for the division alone. By default what the
-            advice says, and ``"batch"`` for a number.
+        norm: ``"batch"`` as in the paper, or ``None`` for the division alone.
         optimizer: a torch optimizer that was built from ``model`` already. The model is then
             changed in place, and the norm's parameters join the optimizer's group of the head.
         loss: the loss that you train with, a function, a module, ``"cross_entropy"`` or
@@ -78,54 +78,63 @@ def temper(
     Raises:
         TstarError: the output layer or the loss is not one that T applies to.
 
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    >>> model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 10))
+    >>> temper(model)[2].temperature
+    tensor(5.3538)
     >>> temper(model, 4.0)[2].temperature
     tensor(4.)
     """
-    advice = temperature if isinstance(temperature, Recommendation) else None
-    if advice is not None and not advice.surgery:
-        model = layers.scratch_copy(model) if inplace is False else model
-        model.left_plain = True  # type: ignore[assignment]
-        for found in advice.heads:
-            layer = layers.unwrap(model).get_submodule(found.path)
-            monitor.expect_update(layer, monitor.numbers_of(advice))
-        return model
     _refuse_wrapper(model)
-    if advice is not None:
-        head = advice.head if head is None else head
-        steps = advice.training.steps if steps is None else steps
-    before: Any = norm
-    if norm == "advised":
-        before = "batch" if advice is None else advice.norm
-    heads = _heads(model, temperature, head, example_input, loss)
+    heads = _heads(model, head, example_input, loss)
+    temperatures = _temperatures(heads, temperature, csg, variant)
     live = None if inplace is False else _live_optimizer(optimizer, heads)
+    if temperature is None and live is not None and family(type(live).__name__) != "sgd":
+        warn(
+            f"The paper's T* was measured with SGD, and not with {type(live).__name__}: "
+            "tstar.recommend says what is known of it."
+        )
     if not (inplace or live):
         model = layers.scratch_copy(model)
-    elif any(found.path == "" for found in heads):
+    elif any(record.path == "" for record in heads):
         raise TstarError("A model that is its own output layer needs inplace=False.")
-    for found in heads:
-        layer = model.get_submodule(found.path)
-        new = TemperedHead(layer, float(temperature), before)
-        monitor.shorten_memory(new.norm, steps)
+    for record, T in zip(heads, temperatures, strict=True):
+        layer = model.get_submodule(record.path)
+        new = TemperedHead(layer, T, norm)
+        new.guard = Guard()
+        shorten_memory(new.norm, steps)
         model = replaced(model, layer, new)
     _refuse_bypass(model, example_input)
-    for new in layers.tempered_heads(model).values():
-        if live is not None:
-            monitor.join_optimizer(live, new)
-        monitor.expect_update(new, monitor.numbers_of(advice))
+    for new in layers.tempered_heads(model).values() if live is not None else ():
+        join_optimizer(live, new)
     return model
 
 
-@guarded("tstar.fold stopped in what you passed")
+def _temperatures(
+    heads: Sequence[layers.Head], temperature: Any, csg: Any, variant: str | None
+) -> list[float]:
+    """T of each head: the number given, or the paper's for its own M and K."""
+    if temperature is not None:
+        if csg is not None or variant is not None:
+            raise TstarError("csg and variant belong to the paper's T*; leave temperature out.")
+        return [positive("temperature", temperature)] * len(heads)
+    # The formula without K, if it is named, makes no use of it.
+    explained = [explain(h.num_features, h.num_classes, csg, variant=variant) for h in heads]
+    notes = {note: None for each in explained for note in each.notes}
+    if notes:
+        warn(f"T* = {explained[0].temperature:.4g}, but: {' '.join(notes)}")
+    return [each.temperature for each in explained]
+
+
+@guarded("fold() failed in your model")
 def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -> nn.Module:
     """The plain architecture again, with the eval-mode logits of the tempered one.
 
     The state dict has the original keys and loads into the untouched architecture. Tempered and
     folded heads are compared on random features first: if a hook or a layer's own ``forward`` would
-    give other logits, folding is refused.
+    give other logits, folding is refused. A plain model comes back as it is.
 
     Args:
-        model: a tempered model in eval mode; one that :func:`temper` left, on advice, comes back.
+        model: a tempered model in eval mode.
         inplace: change ``model`` itself.
         allow_bias: add a bias (one new key) to an output layer that has none to absorb the norm's
             shift. ``from_pretrained`` would drop that key; :func:`tstar.load_folded` does not.
@@ -145,10 +154,17 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
             "full_state_dict=True), save them, and fold the file with the command 'tstar fold'."
         )
     bare = [path for path, head in heads.items() if head.bias is None]
+    working = layers.working_heads(inner)
 
     def fuse(path: str, head: TemperedHead) -> nn.Module:
-        if head.guard is not None and not head.training:
-            head.guard.check_last_batch(head)
+        if path in working and not head.training:
+            if head.batches_seen == 0:
+                warn(
+                    "The norm before the output layer has never seen a training batch. Train, or "
+                    "load a trained checkpoint, before folding."
+                )
+            if head.guard is not None:
+                head.guard.check_statistics(head)
         return head.fuse(allow_bias=allow_bias, path=path)
 
     folded = _dismantle(model, inplace, fuse)
@@ -163,7 +179,7 @@ def fold(model: nn.Module, *, inplace: bool = False, allow_bias: bool = False) -
     return folded
 
 
-@guarded("tstar.untemper stopped in what you passed")
+@guarded("untemper() failed in your model")
 def untemper(model: nn.Module, *, inplace: bool = False) -> nn.Module:
     """The original layers again, without norm and T: other logits, unlike :func:`fold`."""
 
@@ -179,28 +195,21 @@ def _dismantle(
     model: nn.Module, inplace: bool, make: Callable[[str, TemperedHead], nn.Module]
 ) -> nn.Module:
     model = layers.unwrap(model)
-    if not layers.tempered_heads(model):
-        expect_left(model)
-    if not inplace:
+    if not inplace and layers.tempered_heads(model):
         model = layers.scratch_copy(model)
-    working = layers.working_heads(model)
     for path, head in layers.tempered_heads(model).items():
-        with warnings.catch_warnings():
-            if path not in working:  # that the norm of an idle copy saw nothing is no news
-                warnings.simplefilter("ignore", TstarWarning)
-            model = replaced(model, head, make(path, head))
+        model = replaced(model, head, make(path, head))
     return model
 
 
-def _heads(model: nn.Module, T: Any, told: Any, example_input: Any, loss: Any) -> list[layers.Head]:
+def _heads(model: nn.Module, named: Any, example_input: Any, loss: Any) -> list[layers.Head]:
     """The output layers to temper, if all is fit for it."""
-    positive("temperature", T)
     for path in layers.tempered_heads(model):
         raise TstarError(
             f"The model is already tempered, at {path!r}; use its set_temperature(T) to change T, "
             "or tstar.untemper(model) first."
         )
-    heads = layers.resolve_heads(model, told, example_input)
+    heads = layers.resolve_heads(model, named, example_input)
     check_task(model, heads, loss)
     for head in heads:
         layers.check_head(model, head)
@@ -210,7 +219,6 @@ def _heads(model: nn.Module, T: Any, told: Any, example_input: Any, loss: Any) -
                 "and T. Name it in modules_to_save, or give the adapter's configuration a task "
                 "type."
             )
-    monitor.warn_of_misfit(T, heads)
     return heads
 
 
@@ -274,65 +282,8 @@ def _is_sharded(model: nn.Module) -> bool:
     return any(hasattr(p, "device_mesh") and hasattr(p, "placements") for p in model.parameters())
 
 
-_TASKS = {
-    "multi_label_classification": "a multi-label model (a sigmoid for each class)",
-    "regression": "a regression model",
-}
-
-
-def _loss_kind(loss: Any) -> str:
-    """``"cross_entropy"``, ``"nll_loss"``, ``"other"`` of torch and timm, or nothing for yours."""
-    while isinstance(loss, partial):
-        loss = loss.func
-    if isinstance(loss, str):
-        if loss not in ("cross_entropy", "nll_loss"):
-            raise unknown("loss", loss, ("cross_entropy", "nll_loss", "your own function"))
-        return loss
-    if loss is not None and not callable(loss):
-        raise TstarError(f"loss must be a function, a module, or a name, got {shown(loss)}.")
-    kinds = (loss if isinstance(loss, type) else type(loss)).__mro__
-    known = [kind for kind in kinds if kind.__module__ == torch_losses.__name__]
-    name = known[0].__name__ if known else getattr(loss, "__name__", "")
-    if {"BinaryCrossEntropy", "AsymmetricLossMultiLabel"} & {kind.__name__ for kind in kinds}:
-        return "other"  # timm's
-    if not known and (not name or loss is not getattr(functional, name, None)):
-        return ""
-    softmax = {"CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss"}
-    softmax |= {"cross_entropy": "cross_entropy", "nll_loss": "nll_loss", "kl_div": ""}
-    return {**softmax, "_Loss": "", "_WeightedLoss": "", "KLDivLoss": ""}.get(name, "other")
-
-
-def check_task(model: nn.Module, heads: Sequence[layers.Head] = (), loss: Any = None) -> None:
-    """Refuse what is not one softmax over the logits, by the loss, a configuration, or its end.
-
-    A loss of torch or timm is recognized by what it is; your own is taken at its word.
-    """
-    kind = _loss_kind(loss)
-    if kind == "nll_loss":
-        return
-    what = f"the loss {getattr(loss, '__name__', type(loss).__name__)}" if kind == "other" else ""
-    for head in heads:
-        if "softmax" in head.ends and not what:
-            raise TstarError(
-                f"The model must return logits, got a softmax after {head.path!r}: cross-entropy "
-                "would take a softmax of it a second time. Remove it and train on the logits. If "
-                "your loss is the NLL of its logarithm, say loss='nll_loss'."
-            )
-        if "sigmoid" in head.ends and not kind:
-            what = f"a sigmoid after {head.path!r}"
-    for module in model.modules() if not kind else ():
-        task = getattr(getattr(module, "config", None), "problem_type", None)
-        what = _TASKS.get(task, what) if isinstance(task, str) else what
-    if what:
-        raise TstarError(
-            f"A softmax over the classes must follow the logits, got {what}, to which the softmax "
-            "temperature does not apply. If you train with cross-entropy on the logits, say "
-            "loss='cross_entropy'."
-        )
-
-
 # --- checkpoints ---
-@guarded("tstar.load_folded stopped in what you passed")
+@guarded("load_folded() failed in your model or folder")
 def load_folded(model_class: Any, folder: str | Path, **options: Any) -> Any:
     """``model_class.from_pretrained(folder, **options)``, and the bias that folding added.
 

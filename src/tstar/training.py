@@ -1,17 +1,18 @@
-"""How one trains, as one frozen record: from keywords, or from a torch optimizer and scheduler.
+"""How one trains, as one record: from keywords, a torch optimizer, or a trainer's arguments.
 
-torch is never imported: its objects, and those of timm, transformers, accelerate and Fabric, are
-read by what they offer. What to advise for a training belongs in ``law.py`` and ``advice.py``.
+The lab's configurations, the rows of its stores and the table of recipes use the same names. torch
+is never imported: its objects, and those of timm, transformers, accelerate and Fabric, are read by
+what they offer.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from tstar.checks import number, positive, share, whole
 from tstar.errors import TstarError, guarded, shown, unknown
@@ -19,6 +20,7 @@ from tstar.errors import TstarError, guarded, shown, unknown
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
+SEPARATE = 3.0  # a head that trains at so many times the body's rate has a rate of its own
 
 # The names of optimizers that were measured, and of others that people use, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
@@ -40,51 +42,49 @@ _HOW = (
 _INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 
 
-class Keywords(TypedDict, total=False):
-    """What ``temperature`` and ``recommend`` can be told of a training; see :meth:`Training.of`."""
+def described(
+    meaning: str, default: Any = None, *, label: str = "", unit: str = "", since: int = 1
+) -> Any:
+    """A field of a record, with what command lines, stores, tables and pages say of it.
 
-    optimizer: Any
-    lr: float | None
-    momentum: float | None
-    steps: int | None
-    epochs: float | None
-    samples: int | None
-    batch_size: int | None
-    accumulate: Any
-    weight_decay: float | None
-    scheduler: Any
-    label_smoothing: float
-    scenario: str | None
-    tuned: bool
+    ``since`` is the format of the store that had it first.
+    """
+    about = {"meaning": meaning, "label": label, "unit": unit, "since": since}
+    return field(default=default, metadata=about)
 
 
 _CHECKS: Mapping[str, Callable[[str, object], float]] = {
     "lr": positive,
     "momentum": share,
-    "steps": partial(whole, least=1),
-    "batch_size": partial(whole, least=1),
     "weight_decay": partial(positive, zero=True),
+    "batch_size": partial(whole, least=1),
+    "steps": partial(whole, least=1),
+    "epochs": positive,
+    "samples": partial(whole, least=1),
     "label_smoothing": share,
 }
 
 
 @dataclass(frozen=True)
 class Training:
-    """How one trains, as far as it is known; ``None`` for what was not told.
+    """How one trains, as far as it is known; ``None`` for what is not."""
 
-    As in :meth:`of`; but ``optimizer`` is a name, ``lr`` the highest rate, and ``batch_size``
-    counts the samples of one optimizer step over all processes.
-    """
-
-    optimizer: str | None = None
-    lr: float | None = None
-    steps: int | None = None
-    momentum: float | None = None
-    batch_size: int | None = None
-    weight_decay: float | None = None
-    label_smoothing: float = 0.0
-    scenario: str | None = None
-    tuned: bool = False
+    optimizer: str | None = described("the optimizer's name", label="optimizer")
+    lr: float | None = described("the highest learning rate", label="learning rate")
+    momentum: float | None = described("momentum of SGD", label="momentum")
+    weight_decay: float | None = described("weight decay", label="weight decay")
+    batch_size: int | None = described(
+        "samples per optimizer step, over all processes", label="batch size", unit="samples"
+    )
+    steps: int | None = described("optimizer steps in all", label="steps", unit="steps")
+    epochs: float | None = described("passes over the training part", label="epochs", unit="epochs")
+    samples: int | None = described("training samples", label="training samples", unit="samples")
+    schedule: str | None = described("the schedule of the learning rate", label="schedule")
+    label_smoothing: float = described("ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing")
+    scenario: str | None = described('"scratch" or "finetune"', label="scenario")
+    tuned: bool = described(
+        "whether a search has set rate and decay for the plain model", False, label="tuned"
+    )
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
@@ -98,79 +98,64 @@ class Training:
         cls,
         optimizer: Any = None,
         *,
-        lr: Any = None,
-        epochs: Any = None,
-        samples: Any = None,
-        batch_size: Any = None,
+        args: Any = None,
         accumulate: Any = 1,
         scheduler: Any = None,
         layer: Any = None,
-        **others: Any,
+        **known: Any,
     ) -> Training:
-        """The record of what is known. A keyword counts more than what an optimizer says.
+        """The record of what is known. A keyword counts more than what an object says.
 
         Args:
             optimizer: a name, a torch optimizer, or a record.
-            lr: the highest learning rate. momentum: of SGD; 0.9 by default.
-            steps: the number of optimizer steps of the whole training.
-            epochs: in place of ``steps``, with ``samples``, their number, and ``batch_size``.
-            batch_size: samples in one batch of one process.
+            args: transformers' ``TrainingArguments``, in place of the keywords.
             accumulate: batches per optimizer step, over all processes that ``torch.distributed``
-                does not know of yet; or what knows both: transformers' ``TrainingArguments``,
-                accelerate's ``Accelerator``, Lightning's ``Trainer``.
-            weight_decay: of the optimizer.
-            scheduler: a learning-rate scheduler, of which the highest rate is read; a name such as
-                ``"cosine"`` changes nothing.
-            label_smoothing: of the loss.
-            scenario: ``"scratch"`` or ``"finetune"``.
-            tuned: whether a search has set learning rate and weight decay for the plain model;
-                then both stay.
-            layer: the output layer; the optimizer's group that trains it counts.
+                does not know of yet; or what knows both: ``TrainingArguments``, transformers' or
+                Lightning's ``Trainer``, accelerate's ``Accelerator``.
+            scheduler: a torch scheduler, of which the highest rate is read.
+            layer: the output layer, for an optimizer whose groups have several rates.
+            known: the fields of the record; ``batch_size`` is that of one batch of one process,
+                and ``epochs``, ``samples`` and ``batch_size`` together give ``steps``.
         """
-        for name in others:
-            if name not in Keywords.__annotations__:
-                raise unknown("keyword", name, Keywords.__annotations__)
-        known = cls()
-        if isinstance(optimizer, cls):
-            known = optimizer
+        names = [item.name for item in fields(Training)]
+        for name in known:
+            if name not in names:
+                raise unknown("keyword", name, [*names, "args", "accumulate", "scheduler"])
+        told = {name: value for name, value in known.items() if value is not None}
+        if args is not None:
+            optimizer = args.optim if optimizer is None else optimizer
+            accumulate = args if accumulate == 1 else accumulate
+            told = {**read_arguments(args), **told}
+        record = cls()
+        if isinstance(optimizer, Training):
+            record = optimizer
         elif optimizer is not None:
-            known = cls(**_read(optimizer, layer))
-        if batch_size is not None:
+            record = cls(**_read_optimizer(optimizer, layer, scheduler))
+        if "batch_size" in told:
             several = batches_per_step(accumulate, optimizer) * processes()
-            batch_size = whole("batch_size", batch_size, least=1) * several
-        steps = _steps(others.pop("steps", None), epochs, samples, batch_size)
-        if lr is None and scheduler is not None and not isinstance(scheduler, str):
-            lr = _highest(scheduler, layer)
-        told = {**others, "lr": lr, "steps": steps, "batch_size": batch_size}
-        return replace(known, **{name: told[name] for name in told if told[name] is not None})
+            told["batch_size"] = whole("batch_size", told["batch_size"], least=1) * several
+        made = replace(record, **told)
+        if made.steps is None and made.epochs and made.samples and made.batch_size:
+            made = replace(made, steps=steps_in(made.epochs, made.samples, made.batch_size))
+        return made
 
     @cached_property
     def family(self) -> Family | None:
         """``"sgd"``, ``"adam"`` or ``"other"``; ``None`` if no optimizer was named."""
         return None if self.optimizer is None else family(self.optimizer)
 
-    @property
-    def covered(self) -> bool:
-        """Whether the law covers it: SGD or Adam's family, a learning rate, a number of steps."""
-        return self.family in ("sgd", "adam") and self.lr is not None and self.steps is not None
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """What the law still needs to know."""
-        needed = {"optimizer": self.optimizer, "lr": self.lr, "steps": self.steps}
-        return tuple(name for name, value in needed.items() if value is None)
-
-    @property
-    def rest(self) -> float:
-        """1 − μ, with momentum 0.9 by default: SGD's steps are longer by the inverse."""
-        return 1 - (MOMENTUM if self.momentum is None else self.momentum)
-
     def to_dict(self) -> dict[str, Any]:
         """What is known, as plain JSON types."""
-        values = {**asdict(self), "family": self.family}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+def steps_in(epochs: float, samples: int, batch_size: int) -> int:
+    """The optimizer steps of so many epochs, or parts of one."""
+    steps = positive("epochs", epochs) * math.ceil(samples / batch_size)
+    return max(1, round(min(steps, sys.float_info.max)))
+
+
+# -- names -----------------------------------------------------------------------------------------
 def family(optimizer: str) -> Family:
     """``"sgd"``, ``"adam"``, or ``"other"`` for what was not measured.
 
@@ -189,8 +174,9 @@ def _plain(name: str) -> str:
     return plain.replace("_", "")
 
 
-def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
-    """Name, learning rate, momentum and weight decay, from any form of ``optimizer``."""
+# -- objects ---------------------------------------------------------------------------------------
+def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any]:
+    """Name, rate, momentum and weight decay, from a name or a torch optimizer."""
     if isinstance(optimizer, str):
         every = [each for names in _FAMILIES.values() for each in names]
         if _plain(optimizer) not in every and not _plain(optimizer).startswith(_OTHERS):
@@ -198,13 +184,17 @@ def _read(optimizer: Any, layer: Any) -> dict[str, Any]:
         return {"optimizer": optimizer.lower()}
     with guarded(f"optimizer must be a torch optimizer or a name; {shown(optimizer)} raised"):
         inner = unwrapped(optimizer)
-        group = inner.param_groups[(groups_of(inner, layer) or groups_of(inner))[0]]
+        group = inner.param_groups[main_group(inner, layer, scheduler)]
         # A cycle of momentum starts at its highest; the optimizer's default is what was given.
         momentum = (inner.defaults if "max_momentum" in group else group).get("momentum")
         names = [kind.__name__.lower() for kind in type(inner).__mro__]
         known = (name for name in names if family(name) != "other")
-        found = {"optimizer": next(known, names[0]), "lr": highest_rate(group)}
-        return {**found, "momentum": momentum, "weight_decay": group.get("weight_decay")}
+        return {
+            "optimizer": next(known, names[0]),
+            "lr": body_rate(inner, layer, scheduler),
+            "momentum": momentum,
+            "weight_decay": group.get("weight_decay"),
+        }
 
 
 def unwrapped(optimizer: Any) -> Any:
@@ -218,42 +208,88 @@ def unwrapped(optimizer: Any) -> Any:
     return optimizer
 
 
-def groups_of(optimizer: Any, layer: Any = None) -> list[int]:
-    """Which of an optimizer's groups train a layer (all without one), the one that counts first.
+def group_rates(optimizer: Any, scheduler: Any = None) -> list[float | None]:
+    """The highest rate of each group: a warm-up may have lowered it, a cycle will raise it.
+
+    ``None`` for a group without a rate, such as Adafactor's.
+    """
+    parts = [*schedulers_in(scheduler)]
+    rates: list[float | None] = []
+    for i, group in enumerate(optimizer.param_groups):
+        found = [group.get(name) for name in ("max_lr", "initial_lr", "lr")]
+        for part in parts:
+            lists = (getattr(part, name, None) for name in ("base_lrs", "base_values", "max_lrs"))
+            found += [rates_of[i] for rates_of in lists if rates_of and i < len(rates_of)]
+        known = [number("A learning rate", rate) for rate in found if rate is not None]
+        rates.append(max(known, default=None))
+    return rates
+
+
+def groups_of(optimizer: Any, layer: Any) -> list[int]:
+    """Which of an optimizer's groups train a layer."""
+    mine = {id(p) for p in layer.parameters()}
+    groups = optimizer.param_groups
+    return [i for i in range(len(groups)) if mine & {*map(id, groups[i]["params"])}]
+
+
+def main_group(optimizer: Any, layer: Any = None, scheduler: Any = None) -> int:
+    """The group whose rate and decay count: of those that train the layer, or of all.
 
     It has the highest rate, and of equal rates the most decay: biases often have none.
     """
-    groups = optimizer.param_groups
-    mine = set() if layer is None else {id(p) for p in layer.parameters()}
-
-    def rank(i: int) -> tuple[float, float]:
-        return highest_rate(groups[i]), groups[i].get("weight_decay") or 0.0
-
-    places = range(len(groups))
-    own = [i for i in places if layer is None or mine & {*map(id, groups[i]["params"])}]
-    return sorted(own, key=rank, reverse=True)
+    rates, groups = group_rates(optimizer, scheduler), optimizer.param_groups
+    places = (layer is not None and groups_of(optimizer, layer)) or range(len(groups))
+    return max(places, key=lambda i: (rates[i] or 0.0, groups[i].get("weight_decay") or 0.0, -i))
 
 
-def highest_rate(group: Any) -> float:
-    """The rate that a schedule falls from: a warm-up may have lowered it, a cycle will raise it."""
-    rates = (group.get("max_lr"), group.get("initial_lr"), group.get("lr"))
-    return max(number("The learning rate", rate) for rate in rates if rate is not None)
+def body_rate(optimizer: Any, layer: Any = None, scheduler: Any = None) -> float | None:
+    """The rate of the training: that of the head's group, or the body's if the head has its own."""
+    rates = group_rates(optimizer, scheduler)
+    head = rates[main_group(optimizer, layer, scheduler)]
+    body = _without(rates, [] if layer is None else groups_of(optimizer, layer))
+    return body if head and body and head >= SEPARATE * body else head
 
 
-def _highest(scheduler: Any, layer: Any) -> float:
-    """The highest rate that a scheduler knows for the groups that train the output layer."""
-    inner = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
-    if not hasattr(inner, "optimizer"):
-        raise TstarError(
-            "scheduler must be a learning-rate scheduler, or a name such as 'cosine'; got "
-            f"{type(scheduler).__name__}."
+def own_head_rate(optimizer: Any, layer: Any, scheduler: Any = None) -> float | None:
+    """The head's rate, if it has one of its own, far above the body's."""
+    head = group_rates(optimizer, scheduler)[main_group(optimizer, layer, scheduler)]
+    return head if head != body_rate(optimizer, layer, scheduler) else None
+
+
+def _without(rates: Sequence[float | None], places: Sequence[int]) -> float | None:
+    others = [rate for i, rate in enumerate(rates) if i not in places and rate is not None]
+    return max(others, default=None)
+
+
+def schedulers_in(scheduler: Any) -> list[Any]:
+    """The schedulers of torch, timm or transformers in one, or in a list, and their parts."""
+    found: list[Any] = []
+    for one in scheduler if isinstance(scheduler, list | tuple) else [scheduler]:
+        inner = getattr(one, "scheduler", one)  # accelerate's wrapper
+        if inner is None or isinstance(inner, str):
+            continue
+        if not hasattr(inner, "optimizer"):
+            raise TstarError(
+                f"scheduler must be a learning-rate scheduler, got {type(inner).__name__}."
+            )
+        found += [inner, *schedulers_in(list(getattr(inner, "_schedulers", ())))]
+    return found
+
+
+def read_arguments(args: Any) -> dict[str, Any]:
+    """The fields that transformers' ``TrainingArguments`` know."""
+    with guarded("args must be transformers' TrainingArguments; reading them failed"):
+        known = {
+            "lr": args.learning_rate,
+            "weight_decay": args.weight_decay,
+            "batch_size": args.per_device_train_batch_size,
+            "label_smoothing": args.label_smoothing_factor,
+            "schedule": str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)),
+        }
+        length = (
+            {"steps": args.max_steps} if args.max_steps > 0 else {"epochs": args.num_train_epochs}
         )
-    optimizer = unwrapped(inner.optimizer)
-    own = groups_of(optimizer, layer) or groups_of(optimizer)
-    kept = [getattr(inner, name, None) or () for name in ("base_lrs", "base_values", "max_lrs")]
-    rates = [rates[i] for rates in kept for i in own if i < len(rates)]
-    known = [number("A scheduler's rate", rate) for rate in rates]
-    return max(known + [highest_rate(optimizer.param_groups[i]) for i in own])
+        return known | length
 
 
 def processes() -> int:
@@ -265,27 +301,12 @@ def processes() -> int:
 
 
 def batches_per_step(accumulate: Any, optimizer: Any = None) -> int:
-    """Batches in one optimizer step of one process: told, or as a trainer or accelerate has them."""
+    """Batches in one optimizer step of one process: a number, or as a trainer or accelerate says."""
+    source = getattr(accumulate, "args", accumulate)  # transformers' Trainer
     names = ("gradient_accumulation_steps", "accumulate_grad_batches")
-    told = next((getattr(accumulate, name) for name in names if hasattr(accumulate, name)), None)
-    if told is None:
+    count = next((getattr(source, name) for name in names if hasattr(source, name)), None)
+    if count is None:
         prepared = getattr(getattr(optimizer, "gradient_state", None), "num_steps", 1)
         return whole("accumulate", prepared if accumulate == 1 else accumulate, least=1)
-    several: int = getattr(accumulate, "world_size", 0) or getattr(accumulate, "num_processes", 1)
-    return whole("accumulate", told, least=1) * max(1, several // processes())
-
-
-def steps_in(epochs: Any, per_epoch: float) -> int:
-    """The steps of so many epochs, or parts of one."""
-    return max(1, round(min(positive("epochs", epochs) * per_epoch, sys.float_info.max)))
-
-
-def _steps(steps: Any, epochs: Any, samples: Any, per_step: int | None) -> Any:
-    if epochs is None or steps is not None:
-        return steps
-    if samples is None or per_step is None:
-        raise TstarError(
-            f"epochs={shown(epochs)} gives a number of steps only with samples=… and "
-            "batch_size=…; pass them, or steps=…."
-        )
-    return steps_in(epochs, math.ceil(whole("samples", samples, least=1) / per_step))
+    several: int = getattr(source, "world_size", 0) or getattr(source, "num_processes", 1)
+    return whole("accumulate", count, least=1) * max(1, several // processes())

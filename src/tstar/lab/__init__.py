@@ -5,7 +5,7 @@ The core (:mod:`tstar`) never imports it. The names below are loaded when they a
 
 from typing import TYPE_CHECKING
 
-from tstar.errors import lazy
+from tstar.imports import lazy
 
 if TYPE_CHECKING:
     from tstar.lab import calculator, data, demo, methods, models, paper, report, sweep

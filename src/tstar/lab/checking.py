@@ -34,7 +34,7 @@ from tstar.lab.training.loop import length
 from tstar.lab.training.parts import Parts, make_parts
 from tstar.lab.training.running import FORWARD, output_layer, run, step_seconds
 from tstar.output_layer import tempered_heads
-from tstar.surgery import check_task
+from tstar.task import check_task
 
 __all__ = ["Check", "Row", "check"]
 _TIMES = 3.0  # the rate, and the decay

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
 from tstar.head import TemperedHead, owns_numbers
+from tstar.imports import require
 
 State = dict[str, Tensor]
 _LAYERS = {2: nn.Linear, 3: nn.Conv1d, 4: nn.Conv2d, 5: nn.Conv3d}

@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, stdev
 
 import numpy as np
 
-from tstar.errors import require
+from tstar.imports import require
 
 
 @dataclass(frozen=True)

@@ -98,21 +98,21 @@ function lawOf({ law, batch, momentum }, { num_features: M, num_classes: K }, tr
   return { temperature, reads: `c·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^p = ${numbers} = ${general(value, 4)}${clipped}` };
 }
 
-/** The variant of the paper for what is known of the task, from Python's table. */
-function chosenVariant(known, { num_classes: K, csg }, scenario) {
-  const measured = csg === null ? "none" : inside(known.csgRange, csg) ? "inside" : "outside";
-  return known.choices[`${scenario ?? ""}|${measured}|${K === null ? "" : "K"}`];
+/** The paper's formula with every term whose input is known. */
+function chosenVariant({ num_classes: K, csg }) {
+  return (csg === null ? "" : "csg") + (K === null ? "" : "cn") || "base";
 }
 
 /** T for what was given: a named variant, the law for a training, or the paper's variant for the task. */
 function decide(known, facts, training, named = null) {
   if (!named && isMeasured(training) && facts.num_classes !== null) {
     const found = lawOf(known, facts, training);
-    const notes = ["The law says which T suits this training, not whether it helps: tstar.recommend(model, data, …) compares yours with measured trainings and may leave the model as it is."];
+    const notes = ["The law says which T suits this training, not whether it helps: tstar.recommend(model, data, …) looks your way of training up in the table of recipes."];
     if (training.family === "sgd" && training.batch === null) notes.push(`Batches of ${known.batch} are assumed; give yours.`);
     return { ...found, name: "law", terms: [], flags: [], notes, reason: "Optimizer, rate and steps set T." };
   }
-  const { name, reason } = named ? { name: named, reason: "You chose this variant." } : chosenVariant(known, facts, training.scenario);
+  const name = named ?? chosenVariant(facts);
+  const reason = named ? "You chose this variant." : "The paper's formula with every term that is known.";
   const notes = ["The paper fitted its coefficients with SGD at 0.1 over 200 epochs. Give optimizer, rate, steps and K for the T of your training."];
   if (training.family === "other") notes.unshift("T was not measured with this optimizer: keep the model as it is, or try T with tstar check.");
   return { ...explainSet(known.sets[name], facts), name, reason, notes };

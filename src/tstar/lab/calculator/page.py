@@ -1,7 +1,7 @@
 """From the package's own files to one self-contained page.
 
-The coefficients, their ranges and the choice of a variant are read from the package when the page
-is made. What the page adds is the algebra in JavaScript (``formula.js``), which a test compares
+The coefficients, their ranges and the law's constants are read from the package when the page is
+made. What the page adds is the algebra in JavaScript (``formula.js``), which a test compares
 with Python's. Imports neither torch nor NumPy.
 """
 
@@ -10,15 +10,14 @@ from __future__ import annotations
 import csv
 import json
 import os
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tstar import law
 from tstar._version import __version__
-from tstar.formula import choose_variant, csg_range, published, training_aware
+from tstar.formula import published
 from tstar.lab.methods.rules import LABELS, ROW_NORM
-from tstar.law import BATCH
-from tstar.training import MOMENTUM, SCENARIOS
+from tstar.training import MOMENTUM
 
 _HERE = Path(__file__).parent
 _PARTS = {"style": ".css", "formula": ".js", "chart": ".js", "page": ".js"}
@@ -26,16 +25,15 @@ _PARTS = {"style": ".css", "formula": ".js", "chart": ".js", "page": ".js"}
 
 def facts() -> dict[str, Any]:
     """Everything the page knows, as plain JSON types."""
-    law = training_aware().law
-    assert law is not None
     return {
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
-        "law": law.to_dict(),
-        "batch": BATCH,
+        "law": {
+            **{"sgd": law.SGD, "power": law.POWER, "minimum": law.LOWEST, "maximum": law.HIGHEST},
+            **{"adam": law.ADAM["scratch"], "adam_finetune": law.ADAM["finetune"]},
+        },
+        "batch": law.BATCH_SIZE,
         "momentum": MOMENTUM,
-        "csgRange": csg_range(),
-        "choices": _choices(),
         "rules": [{"name": name, "label": label} for name, label in LABELS.items()],
         "rowNorm": ROW_NORM,
         "tasks": _tasks(),
@@ -60,19 +58,6 @@ def write(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     target.write_text(page(), encoding="utf-8")
     return target
-
-
-def _choices() -> dict[str, dict[str, str]]:
-    """Which variant the paper's results favor: "scenario|csg|classes" → its name and reason."""
-    low, high = csg_range()
-    measured = {"none": None, "inside": (low + high) / 2, "outside": 10 * high}
-    outside = f"csg lies outside {low:g} to {high:g}, where the paper has data: it is not used."
-    found = {}
-    for scenario, where, classes in product((None, *SCENARIOS), measured, ("", "K")):
-        name, reason = choose_variant(measured[where], scenario, has_classes=bool(classes))
-        told = outside if where == "outside" else reason
-        found[f"{scenario or ''}|{where}|{classes}"] = {"name": name, "reason": told}
-    return found
 
 
 def _tasks() -> list[dict[str, Any]]:

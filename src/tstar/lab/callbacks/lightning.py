@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from tstar.errors import require, unknown
+from tstar.errors import unknown
+from tstar.imports import require
 from tstar.lab.callbacks import part_for
-from tstar.output_layer import tempered_heads
 from tstar.schedule import Schedule
 from tstar.surgery import fold
 
@@ -17,12 +17,12 @@ else:
 
 
 class AdviceCallback(Callback):
-    """Applies an advice to a module, or to the model in it, with one optimizer; folds at the end.
+    """Applies an advice to a module, or to the model in it, with one optimizer.
 
     Trainer(callbacks=[AdviceCallback(advice)])
     """
 
-    def __init__(self, advice: Any, fold: bool = True) -> None:
+    def __init__(self, advice: Any, fold: bool = False) -> None:
         self.advice, self.fold = advice, fold
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -35,7 +35,7 @@ class AdviceCallback(Callback):
         self.advice.apply(part_for(self.advice, pl_module), optimizer, schedulers)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        if self.fold and tempered_heads(pl_module):
+        if self.fold:
             fold(pl_module.eval(), inplace=True)
 
 
@@ -64,6 +64,4 @@ class TemperatureCallback(Callback):
             self._set(trainer.global_step, pl_module)
 
     def _set(self, step: int, pl_module: Any) -> None:
-        self.schedule.go_to(step)
-        if self.schedule.drives:  # not a model that was left as it is
-            pl_module.log("temperature", self.schedule.temperature)
+        pl_module.log("temperature", self.schedule.go_to(step).temperature)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from tstar.errors import require, unknown
+from tstar.errors import unknown
+from tstar.imports import require
 from tstar.lab.callbacks import part_for
-from tstar.output_layer import tempered_heads, unwrap
+from tstar.output_layer import unwrap
 from tstar.schedule import Schedule
 from tstar.surgery import fold
 
@@ -17,12 +18,12 @@ else:
 
 
 class AdviceCallback(TrainerCallback):
-    """Applies an advice, and folds it away, so that ``save_pretrained`` writes the usual layers.
+    """Applies an advice to the model and to the optimizer.
 
     Trainer(model, args, callbacks=[AdviceCallback(advice)])
     """
 
-    def __init__(self, advice: Any, fold: bool = True) -> None:
+    def __init__(self, advice: Any, fold: bool = False) -> None:
         self.advice, self.fold = advice, fold
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -34,9 +35,8 @@ class AdviceCallback(TrainerCallback):
         self.advice.apply(model, kwargs["optimizer"], kwargs["lr_scheduler"])
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        model = unwrap(kwargs["model"])
-        if self.fold and tempered_heads(model):
-            fold(model.eval(), inplace=True)
+        if self.fold:
+            fold(unwrap(kwargs["model"]).eval(), inplace=True)
 
 
 class TemperatureCallback(TrainerCallback):
@@ -62,5 +62,5 @@ class TemperatureCallback(TrainerCallback):
             self.schedule.go_to(state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if logs is not None and self.schedule.drives:  # not a model that was left as it is
+        if logs is not None:
             logs["temperature"] = self.schedule.temperature

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, about

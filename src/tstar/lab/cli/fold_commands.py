@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 from tstar.lab.cli.app import USE, app
 from tstar.lab.cli.options import AsJson, MaybeOutput, about, given
 from tstar.lab.cli.terminal import tell_json
@@ -41,12 +42,20 @@ def fold(
     from tstar.lab.checkpoints import fold_state_dict, tempered_prefixes
 
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
-    if target.exists() and not force:
-        raise TstarError(f"{target} exists already; pass --force to overwrite it.")
+    if target.exists() and not (force and target.is_file()):
+        raise TstarError(
+            f"{target} exists already; pass --force to overwrite it."
+            if target.is_file()
+            else f"{target} must be the path of a file."
+        )
     saved, metadata = _load(checkpoint)
     state = find_state_dict(saved, key)
     plain = fold_state_dict(state, eps=eps, allow_bias=allow_bias)
-    _save(plain, target, metadata)
+    whole: dict[str, Any] = plain
+    if "pytorch-lightning_version" in saved:  # what belongs to the tempered parameters goes
+        whole = {**saved, "state_dict": plain, "optimizer_states": [], "lr_schedulers": []}
+    _save(whole, target, metadata)
+    target.chmod(checkpoint.stat().st_mode & 0o777)
     prefixes = tempered_prefixes(state)
     temperatures = {p.rstrip("."): float(state[f"{p}temperature"]) for p in prefixes}
     added = [f"{p}bias" for p in prefixes if f"{p}bias" in plain and f"{p}layer.bias" not in state]
@@ -89,6 +98,11 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     """What a file holds, and its metadata."""
     from tstar.lab.checkpoints import read_tensors
 
+    if path.is_dir():
+        raise TstarError(
+            f"{str(path)!r} is a folder; name the file in it, such as "
+            f"{str(path / 'model.safetensors')!r}."
+        )
     if not path.is_file():
         raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
     try:
@@ -103,7 +117,7 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
         ) from error
 
 
-def _save(state: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+def _save(state: dict[str, Any], path: Path, metadata: dict[str, str]) -> None:
     """Write beside the target, then put it in place: the tensors may be mapped from it."""
     import torch
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tstar.checks import printable
+from tstar.text import printable
 from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about

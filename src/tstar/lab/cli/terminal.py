@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from tstar.checks import printable
+from tstar.text import printable
 
 ERRORS = Console(stderr=True)  # what is no result: progress, notices
 _EVERY = 30.0  # seconds between the lines of progress in a file

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from tstar.errors import require
+from tstar.imports import require
 from tstar.lab.cells import disarmed
 from tstar.lab.statistics import Paired, holm, paired
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
+from tstar.imports import require
 from tstar.lab.sweep.columns import FINAL, json_object
 from tstar.lab.sweep.spec import GONE, LATER
 

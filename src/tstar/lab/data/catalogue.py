@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
+from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, divided
 from tstar.lab.data.images import from_files, pixels_of, resized, stack
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tstar.difficulty import Csg
-from tstar.errors import require
+from tstar.imports import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

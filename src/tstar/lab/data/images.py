@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from tstar.difficulty import area_resize, from_pil
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
+from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.samples import memory_limit
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.errors import TstarError, guarded, require
+from tstar.errors import TstarError, guarded
+from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.lab.data.files import labels
 

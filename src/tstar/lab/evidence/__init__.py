@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from tstar.errors import require
+from tstar.imports import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 from tstar.formula import Coefficients, Provenance, get, variant_name
 from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
 from tstar.lab.curves.lines import Interpolation, lines

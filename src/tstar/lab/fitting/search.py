@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.checks import whole
-from tstar.errors import require
+from tstar.imports import require
 from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.reading import Metric
 from tstar.lab.fitting.model import MAXIMUM, MINIMUM, Problem

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 from tstar.formula import VARIANTS
 from tstar.lab.curves.conditions import Average, Curve, grids, without
 from tstar.lab.curves.lines import Interpolation, lines

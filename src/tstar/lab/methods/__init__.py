@@ -21,7 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from tstar.checks import positive
-from tstar.errors import TstarError, lazy, unknown
+from tstar.errors import TstarError, unknown
+from tstar.imports import lazy
 from tstar.lab import own
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, TstarWarning, require
+from tstar.errors import TstarError, TstarWarning
+from tstar.imports import require
 from tstar.lab.methods.common import at_temperature, missing, predict
 from tstar.lab.methods.interface import Facts, Recipe
 from tstar.output_layer import tempered_heads

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from tstar.errors import TstarError, guarded, require, unknown
+from tstar.errors import TstarError, guarded, unknown
+from tstar.imports import require
 from tstar.head import replaced
 from tstar.output_layer import find_head
 

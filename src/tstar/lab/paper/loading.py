@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tstar.errors import require
+from tstar.imports import require
 from tstar.lab.paper.catalogue import SPECS, rows_of, spec
 
 if TYPE_CHECKING:

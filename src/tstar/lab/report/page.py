@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tstar._version import __version__
-from tstar.checks import escaped, printable
+from tstar.text import escaped, printable
 from tstar.lab.report.catalogue import Plot
 from tstar.lab.report.headline import Headline
 from tstar.lab.report.own_tables import data_table

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tstar.checks import printable
+from tstar.text import printable
 from tstar.lab.sweep.columns import json_object
 
 # Column → its header. What is the same in all runs is told once, with each run.

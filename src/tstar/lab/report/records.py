@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tstar.checks import printable
+from tstar.text import printable
 from tstar.errors import TstarError, unknown
 from tstar.formula import Coefficients, as_coefficients, get
 from tstar.lab.curves import FACTS, Condition, Curve, Judged, conditions, judge, read

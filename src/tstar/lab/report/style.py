@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import pandas as pd
 
-from tstar.checks import printable
+from tstar.text import printable
 from tstar.errors import unknown
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from tstar.checks import escaped, printable
+from tstar.text import escaped, printable
 from tstar.lab.cells import disarmed
 from tstar.lab.paper.catalogue import expected_marks
 from tstar.lab.report.records import people

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tstar.errors import lazy
+from tstar.imports import lazy
 
 if TYPE_CHECKING:
     from tstar.lab.sweep.run import Tally, run_study, run_sweep

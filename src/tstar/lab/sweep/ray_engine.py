@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from tstar.errors import TstarError, require
+from tstar.errors import TstarError
+from tstar.imports import require
 from tstar.lab.data import DataSet
 from tstar.lab.sweep.execute import DataKey, Job, Outcome, execute, load_data
 

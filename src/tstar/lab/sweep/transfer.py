@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import TstarError, guarded, require, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.imports import require
 from tstar.lab.cells import DISARMED, disarmed
 from tstar.lab.files import written
 from tstar.lab.sweep.columns import COLUMNS, FINAL, MIXED, STATUSES, json_object

@@ -11,7 +11,7 @@ give the same result, bit for bit on one CPU thread. A loss that is not finite e
 
 from typing import TYPE_CHECKING
 
-from tstar.errors import lazy
+from tstar.imports import lazy
 from tstar.lab.training.config import Config
 
 if TYPE_CHECKING:

@@ -1,0 +1,269 @@
+"""What is known of a training before it starts: of the model, of the data, and how one trains.
+
+``read_case`` fills one frozen record. What is not known is taken to be usual, and the record names
+it. Nothing is decided here: that is done in ``recipes.py`` and ``advice.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from tstar import output_layer as layers
+from tstar.checks import positive, whole
+from tstar.samples import batch_count, first_batch, sample_count
+from tstar.training import (
+    Training,
+    batches_per_step,
+    family,
+    own_head_rate,
+    steps_in,
+    unwrapped,
+)
+
+# What people take without thinking; rates are for these batches. Table and tests read them, too.
+SGD_RATES = {"batch-norms": 0.1, "layer-norms": 0.03, "no norms": 0.01, "frozen": 0.1}
+SGD_FINETUNING, ADAM_RATE = 0.01, 1e-3
+ADAM_FINETUNING = {"transformer": 5e-5}  # 1e-4 for others
+BATCH_SIZES = {"scratch": 128, "finetune": 32}
+EPOCHS = {"scratch": (200, 100), "finetune": (50, 10)}  # of SGD, of Adam
+SAMPLES = {"scratch": 50_000, "finetune": 5_000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, its data and its training.
+
+    ``norms`` is "batch-norms", "layer-norms", "no norms", or "frozen" if the output layer alone is
+    trained; ``kind`` "convnet", "transformer", "mlp" or "recurrent". ``assumed`` names the fields
+    of the training that were not known and are taken to be usual.
+    """
+
+    num_features: int  # M of the output layer
+    num_classes: int  # K
+    training: Training
+    norms: str
+    kind: str
+    csg: float | None = None
+    normed: bool = False  # a batch norm stands just before the output layer already
+    temperature: float | None = None  # T of a model that is tempered already
+    head_lr: float | None = None  # the output layer's, if it has a rate of its own
+    batch: int | None = None  # samples of one forward pass, which a BatchNorm sees
+    dense: bool = False  # a label for each pixel or token
+    assumed: frozenset[str] = frozenset()
+
+
+def read_case(
+    model: nn.Module,
+    data: Any = None,
+    *,
+    head: Any = None,
+    example_input: Any = None,
+    num_classes: int | None = None,
+    csg: Any = None,
+    **training: Any,
+) -> tuple[Case, tuple[layers.Head, ...]]:
+    """The case, and the output layers; the arguments are ``recommend``'s."""
+    example = layers.inputs_of(example_input)
+    if example is None and data is not None:
+        example = first_batch(data)
+    heads, net = tuple(layers.resolve_heads(model, head, example)), layers.unwrap(model)
+    for record in heads:
+        layers.check_head(net, record)
+    norms, kind = norms_of(net, heads[0].layer, training.get("optimizer")), kind_of(net)
+    assumed = set()
+    if norms == "frozen":
+        training["scenario"] = "scratch"  # a linear probe, whatever it is called
+    elif training.get("scenario") is None and looks_trained(net):
+        training["scenario"] = "finetune"
+        assumed.add("scenario")
+    known = _read_training(data, training, heads[0].layer)
+    complete = usual_training(known, norms, kind)
+    optimizer = unwrapped(training.get("optimizer"))
+    own_rate = None
+    if hasattr(optimizer, "param_groups") and norms != "frozen":
+        own_rate = own_head_rate(optimizer, heads[0].layer, training.get("scheduler"))
+    tempered = [*layers.working_heads(net).values()]
+    case = Case(
+        heads[0].num_features,
+        whole("num_classes", num_classes or heads[0].num_classes, least=2),
+        complete,
+        norms,
+        "linear" if norms == "frozen" else kind,
+        csg=None if csg is None else positive("csg", csg, zero=True),
+        normed=any(t.norm for t in tempered) or preceding_norm(net, heads[0], example) is not None,
+        temperature=float(tempered[0].temperature) if tempered else None,
+        head_lr=own_rate,
+        batch=training.get("batch_size") or _batch_size(data),
+        dense=heads[0].dense,
+        assumed=frozenset(assumed | _filled(known, complete)),
+    )
+    return case, heads
+
+
+def _filled(known: Training, complete: Training) -> set[str]:
+    """The names that were not known; that a new network is trained from scratch goes unsaid."""
+    names = {item.name for item in fields(Training)} - {"scenario"}
+    return {n for n in names if getattr(known, n) is None and getattr(complete, n) is not None}
+
+
+# -- the training ----------------------------------------------------------------------------------
+def _batch_size(data: Any) -> int | None:
+    sampler = getattr(data, "batch_sampler", None)
+    return getattr(data, "batch_size", None) or getattr(sampler, "batch_size", None)
+
+
+def _read_training(data: Any, training: dict[str, Any], layer: nn.Module) -> Training:
+    """How one trains; a DataLoader knows its batch size and the steps of an epoch."""
+    known = dict(training)
+    size = _batch_size(data)
+    own_batches = known.get("batch_size") in (None, size) and known.get("samples") is None
+    if data is not None:
+        known["batch_size"] = known.get("batch_size") or size
+        known["samples"] = known.get("samples") or sample_count(data)
+    made = Training.of(**known, layer=layer)
+    batches = batch_count(data) if data is not None and own_batches else None
+    if known.get("steps") is None and made.epochs is not None and batches is not None:
+        per_step = batches_per_step(known.get("accumulate", 1), known.get("optimizer"))
+        made = replace(made, steps=steps_in(made.epochs, batches, per_step))
+    return made
+
+
+def usual_training(known: Training, norms: str, kind: str) -> Training:
+    """The training with what people usually take for what is not known."""
+    scenario = known.scenario or "scratch"
+    name = known.optimizer or ("sgd" if norms == "batch-norms" and kind == "convnet" else "adamw")
+    sgd = family(name) == "sgd"
+    size = known.batch_size or BATCH_SIZES[scenario]
+    samples = known.samples or SAMPLES[scenario]
+    epochs = EPOCHS[scenario][not sgd] if samples < 200_000 else 90  # ImageNet's
+    epochs = known.epochs or epochs
+    usual = {
+        "optimizer": name,
+        "lr": usual_rate(name, norms, kind, scenario, size),
+        "weight_decay": 5e-4 if sgd else 0.0 if name == "adam" else 0.01,
+        "batch_size": size,
+        "steps": steps_in(epochs, samples, size),
+        "scenario": scenario,
+    }
+    missing = {n: value for n, value in usual.items() if getattr(known, n) is None}
+    return replace(known, **missing)  # type: ignore[arg-type]
+
+
+def usual_rate(optimizer: str, norms: str, kind: str, scenario: str, batch_size: int) -> float:
+    """The rate that people take for such a network and batch, to one digit.
+
+    SGD's grows with the batch, Adam's with its root, within a factor of four.
+    """
+    sgd = family(optimizer) == "sgd"
+    if scenario == "finetune":
+        rate = SGD_FINETUNING if sgd else ADAM_FINETUNING.get(kind, 1e-4)
+    else:
+        rate = SGD_RATES[norms] if sgd else ADAM_RATE
+    factor = min(max(batch_size / BATCH_SIZES[scenario], 0.25), 4.0) ** (1.0 if sgd else 0.5)
+    return float(f"{rate * factor:.1g}")
+
+
+# -- the model -------------------------------------------------------------------------------------
+def looks_trained(net: nn.Module) -> bool:
+    """Whether weights were loaded: most are frozen, a library says so, or norms' scales differ."""
+    sizes = [(p.numel(), p.requires_grad) for p in net.parameters()]
+    trained = sum(size for size, wanted in sizes if wanted)
+    if 2 * trained < sum(size for size, _ in sizes):  # low-rank adapters
+        return True
+    if getattr(getattr(net, "config", None), "_name_or_path", ""):
+        return True
+    inserted = {id(head.norm) for head in layers.tempered_heads(net).values()}
+    for module in net.modules():
+        weight: Any = getattr(module, "weight", None)
+        norm = "norm" in type(module).__name__.lower() and getattr(weight, "ndim", 0) == 1
+        if not norm or id(module) in inserted or weight.is_meta:
+            continue
+        if bool((weight != weight[0]).any()):
+            return True
+    return False
+
+
+def kind_of(net: nn.Module) -> str:
+    """A transformer has attention, and no more batch norms than layer norms.
+
+    Attention has a query (qkv, to_q, wq, …); a class's name alone counts if there are layer norms.
+    """
+    modules = dict(net.named_modules())
+    names = [type(module).__name__.lower().replace("_", "") for module in modules.values()]
+    batch = sum(isinstance(module, _BatchNorm) for module in modules.values())
+    layer = sum(any(n in name for n in ("layernorm", "rmsnorm", "channelnorm")) for name in names)
+    named = any(word in name for name in names for word in ("attention", "attn", "mhsa"))
+    queries = {"q", "qkv", "query", "wq", "wqkv", "wquery"}
+    asks = any(queries & {*p.rpartition(".")[2].lower().split("_")} for p in modules)
+    if layer >= batch and (asks or "multiheadattention" in names or (layer and named)):
+        return "transformer"
+    if {*names} & {"gru", "lstm", "rnn"}:
+        return "recurrent"
+    return "convnet" if any("conv" in name for name in names) else "mlp"
+
+
+def norms_of(model: nn.Module, layer: nn.Module, optimizer: Any = None) -> str:
+    """``"frozen"`` if the output layer alone is trained, else the kind of the norms inside.
+
+    What an optimizer that trains the layer does not hold is not trained. A network with both kinds
+    counts as one with batch norms. A norm that ``temper`` inserted does not count.
+    """
+    heads = layers.tempered_heads(model).values()
+    head = {id(p) for each in heads for p in each.parameters()} | {*map(id, layer.parameters())}
+    groups = getattr(unwrapped(optimizer), "param_groups", ())
+    held = {id(p) for group in groups for p in group["params"]}
+    trained = {id(p) for p in model.parameters() if p.requires_grad} - head
+    if not (trained & held if head & held else trained):
+        return "frozen"
+    inserted = {id(each.norm) for each in heads}
+    inside = [module for module in model.modules() if id(module) not in inserted]
+    if any(isinstance(module, _BatchNorm) for module in inside):
+        return "batch-norms"
+    kinds = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")
+    names = " ".join(type(module).__name__.lower() for module in inside)
+    return "layer-norms" if any(kind in names for kind in kinds) else "no norms"
+
+
+def preceding_norm(model: nn.Module, head: layers.Head, example_input: Any = None) -> str | None:
+    """The path of the batch norm whose output, but for its shape, is the head's input.
+
+    Same memory, same version: a flattened or (in eval mode) dropped-out output, and none that an
+    activation has changed in place. It must be defined just before the layer.
+    """
+    last = ""
+    for path, module in model.named_modules():
+        if module is head.layer:
+            break
+        idle = isinstance(module, nn.Identity | nn.Dropout | nn.Flatten)  # in eval mode
+        if next(module.children(), None) is None and not idle:
+            last = path
+    if not isinstance(model.get_submodule(last), _BatchNorm):
+        return None
+    normed: list[tuple[Tensor, int]] = []  # kept alive, so that no memory is used twice
+    at_head: list[bool] = []
+
+    def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        normed.append((output, output._version))
+
+    def compare(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        h = inputs[0]
+        own = (h.untyped_storage()._cdata, h.numel(), h._version)
+        at_head.append(any((o.untyped_storage()._cdata, o.numel(), v) == own for o, v in normed))
+
+    def prepare(twin: nn.Module) -> None:
+        normed.clear()
+        at_head.clear()
+        twin.get_submodule(last).register_forward_hook(keep)
+        twin.get_submodule(head.path).register_forward_pre_hook(compare)
+
+    try:
+        with torch.no_grad():
+            layers.run_copy(model, example_input, prepare)
+    except Exception:
+        return None
+    return last if at_head and all(at_head) else None

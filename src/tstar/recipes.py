@@ -1,0 +1,163 @@
+"""The table of recipes: for each way of training what to do, and what it gained where.
+
+The rows stand in ``recipes.json``, made from the measured trainings by ``research/recipes.py``. The
+first row whose conditions a case meets counts; the last one meets all. A row says what to do in
+absolute numbers, as multiples of what is usual, so that asking again after applying it changes
+nothing. It has one expectation: what the trainings that met its conditions gained over the plain
+model, native heads apart from widened ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tstar.case import Case, usual_rate
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Points of accuracy over the plain model: of ``n`` trainings, 80 % lie from low to high.
+
+    ``gained`` and ``lost`` are the shares that gained and lost more than a point.
+    """
+
+    n: int
+    median: float
+    mean: float
+    low: float
+    high: float
+    gained: float
+    lost: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.median:+.1f} points (median of {self.n} trainings; 80 % from {self.low:+.1f} "
+            f"to {self.high:+.1f}; {self.lost:.0%} lost more than a point)"
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recipe.
+
+    ``where`` has lists of values and (lowest, highest) limits of what a case has. The numbers are:
+    ``norm`` ("batch" or nothing) and ``temperature`` ("law", "cn", "csgcn", a number or nothing);
+    ``rate`` and ``decay``, times the usual ones; ``head_rate``, times the rate of the training.
+    """
+
+    name: str
+    where: Mapping[str, Any]
+    do: str
+    known: bool = True
+    norm: str | None = None
+    temperature: str | float | None = None
+    rate: float | None = None
+    decay: float | None = None
+    head_rate: float | None = None
+    native: Gain | None = None
+    widened: Gain | None = None
+    source: str = ""
+    since: str = ""
+
+    @property
+    def surgery(self) -> bool:
+        """Whether the model itself changes; if not, rate and decay may."""
+        return self.norm is not None or self.temperature is not None
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return self.surgery or any((self.rate, self.decay, self.head_rate))
+
+    def meets(self, facts: Mapping[str, Any]) -> bool:
+        """Whether a case with these facts belongs to the row."""
+        return all(_within(facts[name], allowed) for name, allowed in self.where.items())
+
+
+def _within(value: Any, allowed: Any) -> bool:
+    if isinstance(allowed, Mapping):
+        low, high = allowed.get("from", float("-inf")), allowed.get("below", float("inf"))
+        return value is not None and low <= value < high
+    return value in allowed if isinstance(allowed, list) else value == allowed
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """The table, in the order in which it is read."""
+    text = Path(__file__).with_name("recipes.json").read_text(encoding="utf-8")
+    return tuple(_row(**entry) for entry in json.loads(text)["rows"])
+
+
+def _row(native: Any = None, widened: Any = None, **entry: Any) -> Row:
+    gains = {"native": native, "widened": widened}
+    return Row(**entry, **{name: Gain(**gain) for name, gain in gains.items() if gain})
+
+
+def facts(case: Case) -> dict[str, Any]:
+    """What the conditions of a row are about; ``lr`` is in multiples of the usual rate."""
+    t = case.training
+    return {
+        "scenario": t.scenario,
+        "family": t.family,
+        "tuned": t.tuned,
+        "norms": case.norms,
+        "kind": case.kind,
+        "steps": t.steps,
+        "num_classes": case.num_classes,
+        "num_features": case.num_features,
+        "batch": case.batch or t.batch_size,
+        "lr": (t.lr or 0.0) / usual_rate_of(case),
+        "epochs": t.steps * t.batch_size / t.samples
+        if t.steps and t.batch_size and t.samples
+        else None,
+    }
+
+
+def find_row(case: Case) -> Row:
+    """The row for a case."""
+    known = facts(case)
+    return next(row for row in rows() if row.meets(known))
+
+
+def usual_rate_of(case: Case) -> float:
+    """The usual rate of such an optimizer, network and batch size."""
+    t = case.training
+    assert t.optimizer is not None  # a case is complete
+    assert t.batch_size is not None
+    return usual_rate(t.optimizer, case.norms, case.kind, t.scenario or "scratch", t.batch_size)
+
+
+# -- print -----------------------------------------------------------------------------------------
+_COLUMNS = ("way of training", "do", "n", "median", "mean", "80 % range", "gained", "lost")
+
+
+def cells(every: Sequence[Row] | None = None) -> Iterator[list[str]]:
+    """The table as text, its header first; one line for native heads, one for widened ones."""
+    yield list(_COLUMNS)
+    for row in rows() if every is None else every:
+        gains = {"": row.native, "widened heads": row.widened}
+        first = True
+        for population, gain in gains.items():
+            if gain is None and not (first and population == ""):
+                continue
+            yield [row.name if first else population, row.do if first else "", *_numbers(gain)]
+            first = False
+
+
+def _numbers(gain: Gain | None) -> list[str]:
+    if gain is None:
+        return ["–"] * 6
+    points = [f"{gain.median:+.1f}", f"{gain.mean:+.1f}", f"{gain.low:+.1f} to {gain.high:+.1f}"]
+    return [str(gain.n), *points, f"{gain.gained:.0%}", f"{gain.lost:.0%}"]
+
+
+def markdown() -> str:
+    """The table for a page."""
+    header, *body = cells()
+    lines = [header, ["---", "---", *["--:"] * 6], *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
