@@ -330,18 +330,16 @@ class Recommendation(Drawn):
             return model
         if heads:
             untemper(model, inplace=True)
-        records = resolve_heads(model, list(self.heads), options.get("example_input"))
-        for record in records:
-            if (record.num_features, record.num_classes) != (
-                self.case.num_features,
-                self.case.num_classes,
-            ):
+        paths = list(heads or self.heads)
+        for record in resolve_heads(model, paths, options.get("example_input")):
+            M, K = self.case.num_features, self.case.num_classes
+            if (record.num_features, record.num_classes) != (M, K):
                 warn(
-                    f"The advice is for M = {self.case.num_features}, K = {self.case.num_classes}, "
-                    f"but it is applied to {record}; call tstar.recommend for this model."
+                    f"The advice is for M = {M}, K = {K}, but it is applied to {record}; call "
+                    "tstar.recommend for this model."
                 )
         steps = self.training.steps
-        options = {"inplace": True, "steps": steps, "norm": wanted, "head": [*self.heads]} | options
+        options = {"inplace": True, "steps": steps, "norm": wanted, "head": paths} | options
         return temper(model, self.temperature, optimizer=optimizer, **options)
 
     def hf_args(self, args: Any) -> Any:
