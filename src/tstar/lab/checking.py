@@ -33,8 +33,10 @@ from tstar.lab.training.config import OPTIMIZERS, Config
 from tstar.lab.training.loop import length
 from tstar.lab.training.parts import Parts, make_parts
 from tstar.lab.training.running import FORWARD, output_layer, run, step_seconds
+from tstar.law import law_temperature
 from tstar.output_layer import tempered_heads
 from tstar.task import check_task
+from tstar.training import Training
 
 __all__ = ["Check", "Row", "check"]
 _TIMES = 3.0  # the rate, and the decay
@@ -326,9 +328,11 @@ def _trials(
     advice = recommend(model, example_input=facts.inputs, **said)
 
     def law(lr: float, steps: int) -> float:
-        names = ("optimizer", "batch_size", "samples", "scenario") if measured else ()
-        how = {n: said[n] for n in names} | ({"lr": lr, "steps": steps} if measured else {})
-        return temperature(facts.num_features, facts.num_classes, facts.csg, **how)
+        if not measured:
+            return temperature(facts.num_features, facts.num_classes, facts.csg)
+        names = ("optimizer", "momentum", "batch_size", "scenario")
+        training = Training(lr=lr, steps=steps, **{name: said[name] for name in names})
+        return law_temperature(facts.num_features, facts.num_classes, training)
 
     faster = replace(config, lr=_TIMES * config.lr)
     if measured and not advice.leave:

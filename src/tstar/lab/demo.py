@@ -109,7 +109,7 @@ def run(
     """Ask for the advice, train both ways on ``workers`` processes, and collect the results."""
     how: dict[str, Any] = {"optimizer": "sgd", "lr": LR, "momentum": 0.9, "weight_decay": 5e-4}
     how |= {"steps": STEPS, "batch_size": BATCH, "samples": TRAIN_IMAGES, "scenario": "scratch"}
-    advice = recommend(network(0), scheduler="cosine", **how)
+    advice = recommend(network(0), schedule="cosine", **how)
     # Every process imports torch afresh: no fork with threads.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(train_one, way, seed) for way in WAYS for seed in range(seeds)]

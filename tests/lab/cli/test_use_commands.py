@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from tests.test_package import loaded_by
 from tstar.errors import TstarError
 from tstar.formula import explain
 from tstar.lab.data import open_data
+from tstar.law import law_temperature
+from tstar.recipes import rows
+from tstar.training import Training
 
 SMALL = ["check", "--model", "mlp", "--features", "8", "--data", "digits", "--seeds", "2"]
 SMALL += ["--epochs", "20", "--budget", "5"]
@@ -18,31 +22,36 @@ SMALL += ["--epochs", "20", "--budget", "5"]
 
 def test_temperature_prints_the_value_and_its_terms(run):
     shown = run("temperature", "--features", "2048", "--classes", "8", "--csg", "3.85").stdout
-    assert shown.startswith("T = 24.89, with a BatchNorm before the output layer.")
+    assert shown.startswith("T* = 24.89, with a BatchNorm before the output layer.")
     assert "γ·ln csg" in shown
     found = json.loads(run("temperature", "--features", "64", "--classes", "10", "--json").stdout)
     assert found["temperature"] == pytest.approx(5.3538, abs=1e-4)
 
 
-def test_temperature_for_a_training(run):
-    words = ("--features", "128", "--classes", "10", "--optimizer", "sgd", "--steps", "300")
-    shown = run("temperature", *words, "--lr", "0.1").stdout
-    assert shown.startswith("T = 3.")
-    assert "0.61·sqrt(lr·M)·(steps/(K·B·(1 − μ)))^0.25" in shown
-    assert "pass lr too" in run("temperature", *words).stdout
-
-
-def test_recommend_measures_csg_only_where_the_formula_uses_it(run, monkeypatch):
-    words = ("recommend", "--model", "mlp", "--features", "64", "--data", "digits", "--json")
-    measured = json.loads(run(*words, "--variant", "csgcn").stdout)
-    assert (measured["num_classes"], measured["csg"]) == (10, pytest.approx(0.11, abs=0.05))
-    assert measured["csg"] == json.loads(run("csg", "digits", "--json").stdout)["csg"]
+def test_recommend_reads_the_steps_of_the_data_and_measures_no_csg(run, monkeypatch):
     monkeypatch.setattr("tstar.difficulty", None)
-    told = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32")
-    advice = json.loads(run(*words, *told, "--epochs", "3").stdout)
-    assert advice["csg"] is None
-    steps = json.loads(run(*words, *told, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
+    words = ("recommend", "--model", "mlp", "--features", "64", "--data", "digits", "--json")
+    how = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32", "--csg", "3")
+    advice = json.loads(run(*words, *how, "--epochs", "3").stdout)
+    assert (advice["case"]["num_classes"], advice["case"]["csg"]) == (10, 3.0)
+    steps = json.loads(run(*words, *how, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
     assert advice["temperature"] == steps["temperature"]
+
+
+def test_every_field_of_a_training_is_an_option(run, monkeypatch):
+    given = {}
+    monkeypatch.setattr("tstar.advice.recommend", lambda *a, **known: given.update(known))
+    monkeypatch.setattr("tstar.lab.cli.use_commands.answer", lambda *a: None)
+    wanted = {"optimizer": "adamw", "lr": 0.1, "tuned": True, "epochs": 2.5, "samples": 9}
+    words = [f"--{n}" if v is True else f"--{n}={v}" for n, v in wanted.items()]
+    run("recommend", "--model", "mlp", "--classes", "3", *words)
+    assert given.keys() >= {item.name for item in fields(Training)}
+    assert given.items() >= wanted.items()
+
+
+def test_recipes_prints_the_whole_table(run):
+    shown = run("recipes").stdout
+    assert [row.name for row in rows() if row.name not in shown] == []
 
 
 def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
@@ -52,7 +61,7 @@ def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
     words = ("recommend", "--model", "mlp", "--features", "8", "--json", "--data")
     for name, classes in (("mine", 4), ("digits", 10)):
         advice = json.loads(run(*words, name, "--data-root", "root").stdout)
-        assert advice["num_classes"] == classes
+        assert advice["case"]["num_classes"] == classes
     with pytest.raises(TstarError, match="Unknown data set 'mine'"):
         run(*words, "mine")
 
@@ -61,9 +70,8 @@ def test_recommend_at_the_prompt(run):
     words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
     plan = ["--optimizer", "sgd", "--lr", "0.1", "--steps", "930"]
     advice = json.loads(run(*words, *plan).stdout)
-    how = {"optimizer": "sgd", "lr": advice["lr"], "steps": 930, "batch_size": 128}
-    assert advice["temperature"] == pytest.approx(tstar.temperature(64, 10, **how))
-    assert advice["expectation"]["support"] > 1
+    training = Training("sgd", lr=advice["lr"], steps=930, batch_size=128)
+    assert advice["temperature"] == pytest.approx(law_temperature(64, 10, training))
     lines = run(*words[:-1], *plan).stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["Do this", "Expect", "Main risk", "Check"]
 
@@ -106,7 +114,7 @@ def test_check_prints_a_table_and_is_told_what_the_advice_depends_on(run):
         assert row in shown
     assert "In a pilot of" in shown
     record = json.loads(run(*SMALL, "--tuned", "--scenario", "finetune", "--json").stdout)
-    told = record["advice"]["training"]
+    told = record["advice"]["case"]["training"]
     assert (told["tuned"], told["scenario"]) == (True, "finetune")
     assert record["full_steps"] == 20 * 11
 

@@ -31,7 +31,7 @@ def test_a_population_is_its_candidates_one_by_one(found, task):
 
 
 @pytest.mark.parametrize(
-    ("correction", "column"), [("csg", "csg"), ("cn", "num_classes"), ("none", "num_features")]
+    ("correction", "column"), [("csg", "csg"), ("cn", "num_classes"), ("base", "num_features")]
 )
 def test_missing_quantities_are_named_where_needed(small, correction, column):
     spoilt = small.astype({column: float})
@@ -41,7 +41,7 @@ def test_missing_quantities_are_named_where_needed(small, correction, column):
     ):
         fit(spoilt, correction, **ONCE)
     if column != "num_features":
-        assert fit(spoilt, "none", **ONCE).solution.success
+        assert fit(spoilt, "base", **ONCE).solution.success
 
 
 def test_a_csg_of_zero_is_named(small):
@@ -54,7 +54,7 @@ def test_coefficients_that_cannot_be_told_apart(small):
     with pytest.raises(TstarError, match=r"num_classes is 10 in all; add runs"):
         fit(small.query("num_classes == 10"), "cn", **ONCE)
     with pytest.raises(TstarError, match=r"num_features is 64 in all"):
-        fit(small.query("num_features == 64"), "none", **ONCE)
+        fit(small.query("num_features == 64"), "base", **ONCE)
 
 
 def test_the_design_matrix_by_hand():
@@ -70,7 +70,7 @@ def test_the_design_matrix_by_hand():
 
 
 def test_the_names_of_the_coefficients():
-    assert coefficient_names("none") == coefficient_names("base") == ("alpha", "beta")
+    assert coefficient_names("base") == ("alpha", "beta")
     assert coefficient_names("csg") == ("alpha", "beta", "gamma")
     assert coefficient_names("cn") == ("alpha", "beta", "delta")
     with pytest.raises(TstarError, match="variant 'all'"):

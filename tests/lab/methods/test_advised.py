@@ -1,5 +1,7 @@
 """The method that follows tstar's own advice."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -26,10 +28,9 @@ def test_it_trains_at_what_recommend_says(schedule, monkeypatch):
     told, asked = [], tstar.recommend
     monkeypatch.setattr("tstar.advice.recommend", lambda *a, **k: told.append(k) or asked(*a, **k))
     recipe = prepared(schedule=schedule)
-    usual = None if schedule.endswith("mine") else schedule
     how = HOW | {"momentum": 0.9, "weight_decay": 5e-4, "samples": 2000, "scenario": "scratch"}
-    advice = asked(network(), **how, scheduler=usual)
-    assert (told[0]["samples"], told[0].get("scheduler")) == (2000, usual)
+    advice = asked(network(), **how, schedule=schedule)
+    assert (told[0]["samples"], told[0]["schedule"]) == (2000, schedule)
     assert not advice.leave
     assert float(recipe.model[2].temperature) == pytest.approx(float(advice), rel=1e-6)
     assert (recipe.config.lr, recipe.config.weight_decay) == (advice.lr, advice.weight_decay)
@@ -51,8 +52,7 @@ def test_an_optimizer_of_ones_own_leaves_the_model():
 
 
 def test_an_advice_that_is_given_is_followed():
-    advice = tstar.recommend(network(), variant="cn", **HOW)
+    advice = replace(tstar.recommend(network(), **HOW), temperature=7.0)
     facts = methods.Facts(64, 10, training=Config(**HOW))
     recipe = methods.get("advised", advice=advice).prepare(network(), facts)
-    wanted = tstar.temperature(64, 10, variant="cn")
-    assert float(recipe.model[2].temperature) == pytest.approx(wanted, rel=1e-6)
+    assert float(recipe.model[2].temperature) == 7.0

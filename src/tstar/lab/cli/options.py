@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from tstar.training import Training
 
 
 def about(text: str, *names: str, **more: Any) -> Any:
@@ -18,11 +23,37 @@ def given(text: str) -> Any:
     return typer.Argument(help=text)
 
 
+def with_training(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of a training in place of ``**training``."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    kinds = get_type_hints(Training)
+    added = [
+        inspect.Parameter(
+            item.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=item.default,
+            annotation=Annotated[kinds[item.name], _option_of(item, kinds[item.name])],
+        )
+        for item in fields(Training)
+    ]
+    *first, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
+    signature = inspect.Signature([*first, *added, as_json])
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    return command
+
+
+def _option_of(item: Any, kind: Any) -> Any:
+    meaning = item.metadata["meaning"]
+    names = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
+    return about(f"{meaning}.", *names)
+
+
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."
 Data = Annotated[str, about(DATA)]
 DataName = Annotated[str, given(DATA)]
 DataRoot = Annotated[Path | None, about("Folder of data sets; $TSTAR_DATA or ~/.cache/tstar.")]
 Size = Annotated[int | None, about("Resize images to SIZE×SIZE pixels.")]
+Csg = Annotated[float | None, about("Difficulty of the data, from tstar csg.")]
 Model = Annotated[str, about("resnet10, torchvision/…, timm/…, transformers/…, ./file.py:f")]
 Features = Annotated[int | None, about("M, the features of a network of adjustable width.")]
 Head = Annotated[str | None, about("Path of the output layer, if it is not found by itself.")]

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from tstar.text import printable
 from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
 from tstar.lab.sweep.columns import STATUSES, json_object, opened
+from tstar.text import printable
 
 runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
 app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)

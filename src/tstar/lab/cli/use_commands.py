@@ -1,86 +1,64 @@
-"""``tstar temperature``, ``csg``, ``recommend`` and ``check``.
+"""``tstar temperature``, ``recommend``, ``recipes``, ``csg`` and ``check``.
 
 The first imports neither torch nor NumPy.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from tstar.errors import TstarError
 from tstar.lab.cli import options
 from tstar.lab.cli.app import USE, app
-from tstar.lab.cli.options import AsJson, Data, DataRoot, Features, Head, Model, about
+from tstar.lab.cli.options import (
+    AsJson,
+    Csg,
+    Data,
+    DataRoot,
+    Features,
+    Head,
+    Model,
+    about,
+    with_training,
+)
 from tstar.lab.cli.terminal import answer, progress, show, tell, tell_json
 
 _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
 
-def _training(
-    csg: Annotated[float | None, about("Difficulty of the data, from tstar csg.")] = None,
-    variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
-    coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
-    optimizer: Annotated[str | None, about("sgd, adamw, lion, … With --lr and --steps.")] = None,
-    lr: Annotated[float | None, about("Highest learning rate.")] = None,
-    steps: Annotated[int | None, about("Optimizer steps of the whole training.")] = None,
-    momentum: Annotated[float | None, about("Momentum of SGD; 0.9 by default.")] = None,
-    epochs: Annotated[float | None, about("In place of --steps; needs --batch-size.")] = None,
-    samples: Annotated[int | None, about("Number of training samples.")] = None,
-    batch_size: Annotated[int | None, about("Samples per batch.")] = None,
-    accumulate: Annotated[int, about("Batches per optimizer step.")] = 1,
-    weight_decay: Annotated[float | None, about("Weight decay of the optimizer.")] = None,
-    scheduler: Annotated[str | None, about("cosine, linear, one-cycle or constant.")] = None,
-    label_smoothing: Annotated[float, about("Label smoothing of the loss.")] = 0.0,
-    scenario: options.Scenario = None,
-    tuned: options.Tuned = False,
-) -> None:
-    """The options that both commands share, in the keywords of ``tstar.temperature``."""
-
-
-def _with_training(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of :func:`_training` for its ``**how``, and ``--json`` last."""
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = inspect.signature(_training, eval_str=True).parameters.values()
-    *named, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
-    merged = inspect.Signature([*named, *shared, as_json])
-    command.__signature__ = merged  # type: ignore[attr-defined]
-    return command
-
-
 @app.command(rich_help_panel=USE)
-@_with_training
 def temperature(
     features: Annotated[int, about("M, the width of the output layer's input.")],
     classes: Annotated[int | None, about("K, the number of classes.")] = None,
+    csg: Csg = None,
+    variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
+    coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
     as_json: AsJson = False,
-    **how: Any,
 ) -> None:
-    """The temperature to train at, and its terms.
+    """The paper's temperature, and its terms.
 
-    Example: tstar temperature --features 512 --classes 10 --optimizer sgd --lr 0.1 --steps 500
-
-    The paper's formula alone: tstar temperature --features 2048 --classes 8 --csg 3.85
+    Example: tstar temperature --features 2048 --classes 8 --csg 3.85
     """
     from tstar.formula import explain
 
-    answer(explain(features, classes, **how), as_json)
+    answer(explain(features, classes, csg, variant=variant, coefficients=coefficients), as_json)
 
 
 @app.command(rich_help_panel=USE)
-@_with_training
+@with_training
 def recommend(
     model: Model,
     data: Annotated[str | None, about(options.DATA)] = None,
     classes: Annotated[int | None, about("K, if no data are given.")] = None,
     features: Features = None,
     head: Head = None,
+    csg: Csg = None,
     loss: Annotated[str | None, about("Your loss: cross_entropy, nll_loss, …")] = None,
     data_root: DataRoot = None,
+    accumulate: Annotated[int, about("Batches per optimizer step.")] = 1,
     as_json: AsJson = False,
-    **how: Any,
+    **training: Any,
 ) -> None:
     """What to do with a model before training it, what to expect, and the main risk.
 
@@ -95,7 +73,20 @@ def recommend(
         raise TstarError("Pass either --data PATH or --classes K.")
     source = None if data is None else open_data(data, size=32, root=data_root)
     network = build(model, classes or count_classes(source) or 0, num_features=features)
-    answer(advise(network, source, head=head, loss=loss, **how), as_json)
+    known: dict[str, Any] = {"head": head, "csg": csg, "loss": loss, "accumulate": accumulate}
+    answer(advise(network, source, **known, **training), as_json)
+
+
+@app.command(rich_help_panel=USE)
+def recipes() -> None:
+    """The table that recommend reads: what to do in which training, and what it gained.
+
+    Example: tstar recipes
+    """
+    from tstar.recipes import cells
+
+    header, *rows = cells()
+    show([dict(zip(header, row, strict=True)) for row in rows])
 
 
 @app.command(rich_help_panel=USE)
@@ -121,7 +112,7 @@ def csg(
     how: Any = {"samples": samples, "neighbors": neighbors, "seed": seed}
     result = measure(source, size=size or None, **how)
     found = {M: explain(M, result.num_classes, result.value) for M in _WIDTHS}
-    variant, reason = found[64].variant, found[64].reason
+    variant = found[64].variant
     if output is not None:
         from tstar.lab.data.figure import draw_csg
 
@@ -129,7 +120,7 @@ def csg(
     if as_json:
         pairs = [[str(a), str(b), s] for a, b, s in result.hardest_pairs()]
         temperatures = {str(M): why.temperature for M, why in found.items()}
-        told = {"hardest_pairs": pairs, "variant": variant, "reason": reason}
+        told = {"hardest_pairs": pairs, "variant": variant}
         tell_json({**result.to_dict(), **told, "temperatures": temperatures})
         return
     first, *rest = str(result).splitlines()
@@ -140,7 +131,6 @@ def csg(
         "for SGD at 0.1 over 200 epochs; for another training: tstar recommend"
     )
     show([{"M": "T*", **{str(M): f"{why.temperature:.2f}" for M, why in found.items()}}])
-    tell(reason, "dim")
     if output is not None:
         tell(f"figure: {output}")
 

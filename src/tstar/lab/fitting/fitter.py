@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import TstarError
+from tstar.formula import Coefficients, Provenance, get
 from tstar.imports import require
-from tstar.formula import Coefficients, Provenance, get, variant_name
 from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
 from tstar.lab.curves.lines import Interpolation, lines
 from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, read
@@ -67,7 +67,6 @@ def fit(
     Raises:
         TstarError: if the runs cannot tell the coefficients apart, or a condition cannot be used.
     """
-    variant = variant_name(variant)
     usable, left_out = usable_curves(grids(read(runs), metric=metric, norm=norm), skip=skip)
     task = problem(usable, lines(usable, metric, average, interpolation), variant)
     found = solve(task, seed, restarts)

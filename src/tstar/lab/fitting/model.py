@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import TstarError, unknown
-from tstar.formula import VARIANTS, variant_name
+from tstar.formula import VARIANTS
 from tstar.lab.curves.conditions import Curve, listed
 from tstar.lab.curves.lines import Lines
 
@@ -62,11 +62,10 @@ class Problem:
 
 
 def coefficient_names(variant: str) -> tuple[str, ...]:
-    """Which coefficients a variant has; ``"none"`` is the old word for ``"base"``."""
-    name = variant_name(variant)
-    if name not in VARIANTS:
+    """Which coefficients a variant has."""
+    if variant not in VARIANTS:
         raise unknown("variant", variant, VARIANTS)
-    return ("alpha", "beta", *["gamma"] * ("csg" in name), *["delta"] * ("cn" in name))
+    return ("alpha", "beta", *["gamma"] * ("csg" in variant), *["delta"] * ("cn" in variant))
 
 
 def problem(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tstar.errors import TstarError
-from tstar.imports import require
 from tstar.formula import VARIANTS
+from tstar.imports import require
 from tstar.lab.curves.conditions import Average, Curve, grids, without
 from tstar.lab.curves.lines import Interpolation, lines
 from tstar.lab.curves.reading import Metric, Runs, read

@@ -17,7 +17,7 @@ from tstar.head import Norm, replaced
 from tstar.lab import own
 from tstar.lab.methods.backbone import Backbone, matched_backbone, scale_backbone
 from tstar.lab.methods.interface import Facts, Recipe
-from tstar.lab.training.config import OPTIMIZERS, SCHEDULES, Config
+from tstar.lab.training.config import OPTIMIZERS, Config
 from tstar.output_layer import in_mode, resolve_head, tempered_heads
 from tstar.surgery import temper
 
@@ -132,7 +132,8 @@ def advised(model: nn.Module, facts: Facts, *, advice: Any = None) -> Recipe:
         recipe.report = lambda: {"lr_factor": 1.0, "left": True}
         return recipe
     advice = advice or recommend(model, **told(facts))
-    recipe = Recipe(temper(model, advice, head=facts.head, inplace=False), cross_entropy(facts))
+    advised = advice.apply(copy.deepcopy(model), example_input=facts.inputs)
+    recipe = Recipe(advised, cross_entropy(facts))
     faster = 1.0
     if config is not None and not advice.leave:
         recipe.config = changed(config, advice)
@@ -149,8 +150,7 @@ def told(facts: Facts) -> dict[str, Any]:
     if config is not None:
         names = ("optimizer", "lr", "momentum", "steps", "batch_size", "weight_decay")
         said |= {name: getattr(config, name) for name in names}
-        if config.schedule in SCHEDULES:  # for one of your own the usual is assumed
-            said["scheduler"] = config.schedule
+        said["schedule"] = config.schedule
     return said
 
 

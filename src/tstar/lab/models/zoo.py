@@ -11,8 +11,8 @@ from typing import Any
 from torch import nn
 
 from tstar.errors import TstarError, guarded, unknown
-from tstar.imports import require
 from tstar.head import replaced
+from tstar.imports import require
 from tstar.output_layer import find_head
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tstar.errors import TstarError
-from tstar.formula import Coefficients, temperature, training_aware
+from tstar.formula import Coefficients, temperature
+from tstar.law import law_temperature
 from tstar.training import MOMENTUM, Training
 
 # lr·steps of the trainings that the law was measured on: the second atlas (results/atlas2).
@@ -26,17 +27,17 @@ def law(facts: Mapping[str, Any]) -> float | None:
         return None
     optimizer, scenario = str(facts.get("optimizer") or ""), str(facts.get("scenario") or "scratch")
     try:
-        told = Training(optimizer, scenario=scenario, **how)  # type: ignore[arg-type]
-        low, high = _MEASURED.get(told.family or "", (1.0, 0.0))
-        law = training_aware().law
-        longer = (1 - MOMENTUM) / told.rest if told.family == "sgd" else 1.0
-        if law is None or not low <= (told.lr or 0) * (told.steps or 0) * longer <= high:
+        training = Training(optimizer, scenario=scenario, **how)  # type: ignore[arg-type]
+        low, high = _MEASURED.get(training.family or "", (1.0, 0.0))
+        momentum = MOMENTUM if training.momentum is None else training.momentum
+        longer = (1 - MOMENTUM) / (1 - momentum) if training.family == "sgd" else 1.0
+        if not low <= (training.lr or 0) * (training.steps or 0) * longer <= high:
             return None
-        T = law.temperature(M or 1, K or 2, told)
+        T: float = law_temperature(int(M or 1), int(K or 2), training)
     except TstarError:  # an optimizer that nobody knows
         return None
     # Fine-tuning with SGD below T = 1 is never advised.
-    return max(T, 1.0) if told.family == "sgd" and scenario == "finetune" else T
+    return max(T, 1.0) if training.family == "sgd" and scenario == "finetune" else T
 
 
 def of_paper(

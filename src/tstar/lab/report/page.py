@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from tstar._version import __version__
-from tstar.text import escaped, printable
 from tstar.lab.report.catalogue import Plot
 from tstar.lab.report.headline import Headline
 from tstar.lab.report.own_tables import data_table
@@ -22,6 +21,7 @@ from tstar.lab.report.style import INK, inline_svg, told_apart
 from tstar.lab.report.tables import Table
 from tstar.lab.sweep.columns import json_object
 from tstar.lab.sweep.provenance import commit
+from tstar.text import escaped, printable
 
 _HERE = Path(__file__).parent
 ON_PAGE = 12  # panels of one figure

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tstar.text import printable
 from tstar.lab.sweep.columns import json_object
+from tstar.text import printable
 
 # Column → its header. What is the same in all runs is told once, with each run.
 SHOWN = {

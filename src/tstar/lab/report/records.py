@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tstar.text import printable
 from tstar.errors import TstarError, unknown
 from tstar.formula import Coefficients, as_coefficients, get
 from tstar.lab.curves import FACTS, Condition, Curve, Judged, conditions, judge, read
@@ -23,6 +22,7 @@ from tstar.lab.curves.reading import Metric, ordinary
 from tstar.lab.report.law import law, of_paper
 from tstar.lab.sweep.columns import FINAL, json_object
 from tstar.lab.sweep.spec import OWN
+from tstar.text import printable
 
 # Facts that a panel shows in its title or on its axes, or that follow from the data set.
 _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "norm", "method")

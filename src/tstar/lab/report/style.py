@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import pandas as pd
 
-from tstar.text import printable
 from tstar.errors import unknown
+from tstar.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from tstar.text import escaped, printable
 from tstar.lab.cells import disarmed
 from tstar.lab.paper.catalogue import expected_marks
 from tstar.lab.report.records import people
+from tstar.text import escaped, printable
 
 _DASH = "–"
 _SYMBOLS = {
