@@ -1,4 +1,4 @@
-"""What a user gives: numbers, text that is shown, files that are read."""
+"""What a user gives: numbers, and files that are read."""
 
 import fractions
 import json
@@ -77,27 +77,6 @@ def test_whatever_a_number_of_someone_else_raises():
 
     with pytest.raises(TstarError, match="n must be a number"):
         checks.number("n", Broken())
-
-
-@pytest.mark.parametrize(
-    "hidden", ["\x1b", "\x07", "\u202e", "\u2066", "\u200b", "\n", "\x9b", "\u2028"]
-)
-def test_what_a_terminal_would_obey_is_escaped(hidden):
-    shown = checks.printable(f"a{hidden}b")
-    assert hidden not in shown
-    assert shown.startswith("a\\")
-    assert shown.endswith("b")
-
-
-def test_other_text_stays_as_it_is():
-    text = "ε = 1, 温度, حرارة, é"
-    assert checks.printable(text) == text
-    assert checks.printable("a\n\tb\x1b", lines=True) == "a\n\tb\\x1b"
-
-
-def test_text_of_a_page_is_neither_markup_nor_obeyed():
-    assert checks.escaped("a<b>\u202e\x1b\n") == "a&lt;b&gt;\\u202e\\x1b\n"
-    assert checks.escaped('"', quote=False) == '"'
 
 
 @pytest.mark.parametrize(

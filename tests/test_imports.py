@@ -14,8 +14,11 @@ PACKAGE = ROOT / "src" / "tstar"
 MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 
-# Python alone, each from those before it.
-PURE = ("errors", "checks", "training", "law", "formula", "evidence")
+# The files of the core in the order in which they are read; each imports those before it alone.
+PURE = ("errors", "text", "checks", "imports", "training", "law", "formula")  # Python alone
+MODEL = ("samples", "head", "output_layer", "task", "schedule", "groups", "monitor", "surgery")
+ORDER = (*PURE, *MODEL, "neighbors", "difficulty", "case", "recipes", "advice")
+ON_USE = {("formula", "output_layer")}  # temperature(model) alone
 
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 POSIX_NAMES = {"fork", "forkpty", "getuid", "geteuid", "killpg", "kill", "setsid", "SIGKILL"}
@@ -61,17 +64,19 @@ def from_lab(trees: dict[Path, ast.AST]) -> set[str]:
 
 
 def out_of_order(trees: dict[Path, ast.AST]) -> list[str]:
-    """Imports of a pure file from anything but the pure files above it, Python's own and rich."""
+    """Imports of a file of the core from one that is read later, or of a pure file from outside."""
     wrong = []
     for path, tree in trees.items():
-        if path.parent != PACKAGE or path.stem not in PURE:
+        if path.parent != PACKAGE or path.stem not in ORDER:
             continue
-        above = PURE[: PURE.index(path.stem)]
+        above = ORDER[: ORDER.index(path.stem)]
         for name in imported(tree, ["tstar"]):
             first, _, rest = name.partition(".")
-            ours = first == "tstar" and rest.partition(".")[0] in above
-            outside = first in (*sys.stdlib_module_names, "rich", "typing_extensions")
-            if not ours and not outside:
+            module = rest.partition(".")[0]
+            ours = module in above or (path.stem, module) in ON_USE
+            outside = first in (*sys.stdlib_module_names, "rich") or path.stem not in PURE
+            outside |= name == "torch.nn"  # for types alone
+            if not (ours if first == "tstar" else outside):
                 wrong.append(f"{path.name} imports {name}")
     return sorted(wrong)
 
@@ -94,15 +99,26 @@ def test_the_tree_names_every_file_of_the_core():
     named = tree(MAP)
     assert len(set(named)) == len(named)
     there = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" and not p.name.startswith("_")}
-    assert {*named} == {*there, "lab"}
+    assert {*named} == {*there, "lab"} == {*ORDER, "lab"}
 
 
 def test_the_core_never_imports_the_lab():
     assert from_lab(MODULES) == set()
 
 
-def test_the_formula_and_the_evidence_need_python_alone():
+def test_imports_of_the_core_point_one_way():
     assert out_of_order(MODULES) == []
+
+
+def test_methods_of_the_lab_know_nothing_of_the_training_loop():
+    wrong = {
+        path.name
+        for path, tree in MODULES.items()
+        if PACKAGE / "lab" / "methods" in path.parents
+        for name in imported(tree, ["tstar", "lab", "methods"])
+        if f"{name}.".startswith("tstar.lab.training.") and "tstar.lab.training.config" not in name
+    }
+    assert wrong == set()
 
 
 @pytest.mark.parametrize(
@@ -121,9 +137,11 @@ def test_an_import_of_the_lab_is_seen(source):
 
 
 def test_an_import_of_torch_or_of_what_lies_above_is_seen():
-    for source in ("import torch", "from tstar.advice import decide", "from tstar import evidence"):
+    for source in ("import torch.utils", "from tstar.advice import advise", "from tstar import samples"):
         assert out_of_order({PACKAGE / "formula.py": ast.parse(source)}), source
     assert not out_of_order({PACKAGE / "formula.py": ast.parse("import json, tstar.law")})
+    for name in ("head", "surgery", "groups", "monitor"):
+        assert out_of_order({PACKAGE / f"{name}.py": ast.parse("import tstar.advice")})
 
 
 def test_importing_the_pure_files_loads_no_torch():

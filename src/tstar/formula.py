@@ -230,6 +230,7 @@ def temperature(
     return explain(num_features, num_classes, csg, **known).temperature
 
 
+@guarded("T* could not be computed from what was passed")
 def explain(
     num_features: int | nn.Module,
     num_classes: int | None = None,
@@ -247,7 +248,7 @@ def explain(
       δ·ln K = -1.973·ln 10            -4.5430
       Fitted with SGD at 0.1 over 200 epochs; tstar.recommend knows others.
     """
-    if hasattr(num_features, "named_modules"):
+    if hasattr(type(num_features), "named_modules"):  # a torch module
         from tstar.output_layer import find_head
 
         head = find_head(num_features)
