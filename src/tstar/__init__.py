@@ -1,4 +1,4 @@
-"""tstar: how should your classifier's head train? Ask before you train.
+"""tstar: train classifiers at the softmax temperature that fits them, without a search.
 
 The names below are loaded when they are first used, so that ``import tstar`` stays light and the
 formula answers without torch. What researchers use is in ``tstar.lab``.

@@ -18,7 +18,7 @@ RESEARCH = "Research: from runs to coefficients"
 
 app = typer.Typer(
     name="tstar",
-    help="Which softmax temperature should your classifier train at? Ask before you train.",
+    help="Train classifiers at the softmax temperature that fits them, without a search.",
     epilog="Start with: tstar demo · Each command shows an example with --help.",
     no_args_is_help=True,
     rich_markup_mode="rich",
