@@ -15,7 +15,7 @@ from tstar import TstarError, TstarWarning
 from tstar.advice import HIGHEST_HEAD_RATE, Recommendation, advise, recommend
 from tstar.case import read_case
 from tstar.law import law_temperature
-from tstar.recipes import Gain, Row, find_row, rows, usual_rate_of
+from tstar.recipes import Gain, Row, find_row, rows
 from tstar.training import Training
 
 GAIN = Gain(12, 0.5, 0.9, -1.0, 3.0, 0.4, 0.1)
@@ -88,7 +88,7 @@ def test_following_the_advice_once_is_enough(seed):
             assert again.temperature == first.temperature
             assert first.lr >= case.training.lr
             assert first.weight_decay >= case.training.weight_decay
-            assert first.lr <= max(case.training.lr, (row.rate or 1) * usual_rate_of(case) * 1.001)
+            assert first.lr <= max(case.training.lr, (row.rate or 1) * case.usual_lr * 1.001)
         assert find_row(follow(advise(case, find_row(case), heads=("fc",)))) is find_row(case)
 
 
@@ -152,6 +152,8 @@ def test_what_was_not_measured_is_named_first():
     assert "the output layer 10" in str(recommend(network(), more, **HOW)).splitlines()[2]
     dense = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 10, 1))
     assert "each pixel or token" in advised(LAW, dense).details()
+    two = nn.ModuleDict({"a": nn.Linear(8, 10), "b": nn.Linear(8, 2)})
+    assert "[10, 2] classes" in recommend(two, head=["a", "b"], **HOW).details()
     smooth = partial(F.cross_entropy, label_smoothing=0.1)
     assert recommend(network(), loss=smooth, **HOW).training.label_smoothing == 0.1
     assert "label smoothing" in str(advised(LAW, label_smoothing=0.1))
@@ -324,17 +326,6 @@ def test_a_scheduler_goes_on_from_the_new_rate(name, row, body, head):
 
     wanted = [[body * a, body * b, head * c] for a, b, c in rates(False)]
     assert rates(True)[1:] == [pytest.approx(row) for row in wanted[1:]]
-
-
-def test_the_arguments_of_a_trainer():
-    class Arguments:
-        learning_rate, weight_decay = 1e-4, 0.0
-
-    args = Arguments()
-    copied = advised(RATE).hf_args(args)
-    assert (copied.learning_rate, copied.weight_decay, args.learning_rate) == (0.3, 0.0, 1e-4)
-    with pytest.raises(TstarError, match="AdviceCallback"):  # it has one rate only
-        advised(HEAD).hf_args(args)
 
 
 def test_the_flow():

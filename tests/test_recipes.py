@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases import random_case
 from tstar import recipes
-from tstar.recipes import Gain, Row, facts, find_row, rows, usual_rate_of
+from tstar.recipes import Gain, Row, facts, find_row, rows
 
 
 def test_each_row_names_what_a_case_has_and_the_last_one_takes_all():
@@ -82,7 +82,7 @@ def test_a_condition(allowed, value, within):
 
 def test_the_rate_counts_in_multiples_of_the_usual_one():
     case = random_case(3)
-    usual = usual_rate_of(case)
+    usual = case.usual_lr
     for factor in (0.1, 1.0, 3.0):
         scaled = replace(case, training=replace(case.training, lr=factor * usual))
         assert facts(scaled)["lr"] == pytest.approx(factor)

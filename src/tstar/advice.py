@@ -6,7 +6,6 @@ for one case. The surgery is done by ``surgery.py``, the rates are set by ``grou
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import os
@@ -22,7 +21,7 @@ from tstar.formula import temperature as paper_temperature
 from tstar.groups import set_rates
 from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
-from tstar.recipes import Row, find_row, rows, usual_rate_of
+from tstar.recipes import Row, find_row, rows
 from tstar.samples import count_classes
 from tstar.surgery import temper, untemper
 from tstar.task import check_task
@@ -87,6 +86,9 @@ def recommend(
     case, heads = read_case(model, data, num_classes=num_classes, **known, **training)
     check_task(unwrap(model), heads, loss)
     notes = []
+    sizes = [each.num_classes for each in heads]
+    if len({*sizes}) > 1:
+        notes.append(f"the heads have {sizes} classes; rate and T are for the first one.")
     count = None if data is None else count_classes(data)
     if count not in (None, case.num_classes):
         notes.append(f"the data have {count} classes, the output layer {case.num_classes}.")
@@ -102,7 +104,7 @@ def advise(case: Case, row: Row, **more: Any) -> Recommendation:
     t = case.training
     lr, decay = t.lr, t.weight_decay
     if row.rate is not None:
-        lr = max(lr or 0.0, _rounded(row.rate * usual_rate_of(case)))
+        lr = max(lr or 0.0, _rounded(row.rate * case.usual_lr))
     if row.decay is not None:
         decay = max(decay or 0.0, _rounded(row.decay * (5e-4 if t.family == "sgd" else 0.01)))
     head_lr = case.head_lr
@@ -117,8 +119,8 @@ def advise(case: Case, row: Row, **more: Any) -> Recommendation:
     elif isinstance(row.temperature, int | float):
         T = float(row.temperature)
     norm = row.norm if not case.normed else None
-    numbers = {"temperature": T, "norm": norm, "lr": lr, "weight_decay": decay, "head_lr": head_lr}
-    return Recommendation(case=case, row=row, **numbers, **more)
+    more |= {"temperature": T, "norm": norm, "lr": lr, "weight_decay": decay, "head_lr": head_lr}
+    return Recommendation(case=case, row=row, **more)
 
 
 def _rounded(value: float) -> float:
@@ -281,10 +283,9 @@ class Recommendation(Drawn):
             row = next((row for row in rows() if row.name == data["row"]["name"]), None)
             if row is None:
                 raise TstarError(f"this version's table has no row {data['row']['name']!r}")
-            known = {name: data[name] for name in (*_NUMBERS, "live")}
-            made = Case(**case, training=training, assumed=assumed)
-            tuples = {name: tuple(data[name]) for name in ("heads", "notes")}
-            return cls(case=made, row=row, **known, **tuples)
+            known: dict[str, Any] = {name: data[name] for name in (*_NUMBERS, "live")}
+            known |= {name: tuple(data[name]) for name in ("heads", "notes")}
+            return cls(case=Case(**case, training=training, assumed=assumed), row=row, **known)
 
     # -- apply -------------------------------------------------------------------------------------
     @guarded("apply() failed in your model or optimizer")
@@ -341,16 +342,3 @@ class Recommendation(Drawn):
         steps = self.training.steps
         options = {"inplace": True, "steps": steps, "norm": wanted, "head": paths} | options
         return temper(model, self.temperature, optimizer=optimizer, **options)
-
-    def hf_args(self, args: Any) -> Any:
-        """A copy of transformers' ``TrainingArguments`` with the advised rate and decay."""
-        if self.head_lr is not None:
-            raise TstarError(
-                "TrainingArguments has one rate, and the advice has another for the output layer: "
-                "use AdviceCallback(advice) of tstar.lab.callbacks.transformers."
-            )
-        made = copy.copy(args)
-        made.learning_rate = self.lr
-        if self.row.decay is not None:
-            made.weight_decay = self.weight_decay
-        return made

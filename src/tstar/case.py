@@ -56,6 +56,13 @@ class Case:
     dense: bool = False  # a label for each pixel or token
     assumed: frozenset[str] = frozenset()
 
+    @property
+    def usual_lr(self) -> float:
+        """The usual rate of such an optimizer, network and batch size."""
+        t = self.training
+        size = t.batch_size or BATCH_SIZES["scratch"]
+        return usual_rate(t.optimizer or "", self.norms, self.kind, t.scenario or "scratch", size)
+
 
 def read_case(
     model: nn.Module,
@@ -140,14 +147,13 @@ def usual_training(known: Training, norms: str, kind: str) -> Training:
     sgd = family(name) == "sgd"
     size = known.batch_size or BATCH_SIZES[scenario]
     samples = known.samples or SAMPLES[scenario]
-    epochs = EPOCHS[scenario][not sgd] if samples < 200_000 else 90  # ImageNet's
-    epochs = known.epochs or epochs
+    usual_epochs = EPOCHS[scenario][not sgd] if samples < 200_000 else 90  # ImageNet's
     usual = {
         "optimizer": name,
         "lr": usual_rate(name, norms, kind, scenario, size),
         "weight_decay": 5e-4 if sgd else 0.0 if name == "adam" else 0.01,
         "batch_size": size,
-        "steps": steps_in(epochs, samples, size),
+        "steps": steps_in(known.epochs or usual_epochs, samples, size),
         "scenario": scenario,
     }
     missing = {n: value for n, value in usual.items() if getattr(known, n) is None}

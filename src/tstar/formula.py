@@ -251,7 +251,7 @@ def explain(
     if hasattr(type(num_features), "named_modules"):  # a torch module
         from tstar.output_layer import find_head
 
-        head = find_head(num_features)
+        head = find_head(num_features)  # type: ignore[arg-type]
         num_features = head.num_features
         num_classes = head.num_classes if num_classes is None else num_classes
     M = float(whole("num_features", num_features, least=1))

@@ -44,5 +44,5 @@ def law_temperature(num_features: int, num_classes: int, training: Training) -> 
     momentum = MOMENTUM if training.momentum is None else training.momentum
     batch_size = training.batch_size or BATCH_SIZE
     travel = training.steps / (num_classes * batch_size * (1 - momentum))
-    T = SGD * (training.lr * num_features) ** 0.5 * travel**POWER
+    T: float = SGD * (training.lr * num_features) ** 0.5 * travel**POWER
     return min(max(T, LOWEST), HIGHEST)

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tstar.case import Case, usual_rate
+from tstar.case import Case
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def rows() -> tuple[Row, ...]:
 
 def _row(native: Any = None, widened: Any = None, **entry: Any) -> Row:
     gains = {"native": native, "widened": widened}
-    return Row(**entry, **{name: Gain(**gain) for name, gain in gains.items() if gain})
+    entry |= {name: Gain(**gain) for name, gain in gains.items() if gain}
+    return Row(**entry)
 
 
 def facts(case: Case) -> dict[str, Any]:
@@ -111,10 +112,8 @@ def facts(case: Case) -> dict[str, Any]:
         "num_classes": case.num_classes,
         "num_features": case.num_features,
         "batch": case.batch or t.batch_size,
-        "lr": (t.lr or 0.0) / usual_rate_of(case),
-        "epochs": t.steps * t.batch_size / t.samples
-        if t.steps and t.batch_size and t.samples
-        else None,
+        "lr": (t.lr or 0.0) / case.usual_lr,
+        "epochs": (t.steps or 0) * (t.batch_size or 0) / t.samples if t.samples else None,
     }
 
 
@@ -122,14 +121,6 @@ def find_row(case: Case) -> Row:
     """The row for a case."""
     known = facts(case)
     return next(row for row in rows() if row.meets(known))
-
-
-def usual_rate_of(case: Case) -> float:
-    """The usual rate of such an optimizer, network and batch size."""
-    t = case.training
-    assert t.optimizer is not None  # a case is complete
-    assert t.batch_size is not None
-    return usual_rate(t.optimizer, case.norms, case.kind, t.scenario or "scratch", t.batch_size)
 
 
 # -- print -----------------------------------------------------------------------------------------
