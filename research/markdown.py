@@ -7,9 +7,9 @@ from collections.abc import Sequence
 OPTIMIZERS = {"sgd": "SGD", "adamw": "AdamW"}
 
 
-def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, the others to the right."""
-    rule = "|".join(["---", *["--:"] * (len(head) - 1)])
+def table(head: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """The first columns to the left, the others to the right."""
+    rule = "|".join([*["---"] * left, *["--:"] * (len(head) - left)])
     rows = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
     return "\n".join([rows[0], f"|{rule}|", *rows[1:]])
 

@@ -163,14 +163,14 @@ def usual_training(known: Training, norms: str, kind: str) -> Training:
 def usual_rate(optimizer: str, norms: str, kind: str, scenario: str, batch_size: int) -> float:
     """The rate that people take for such a network and batch, to one digit.
 
-    SGD's grows with the batch, Adam's with its root, within a factor of four.
+    SGD's grows with the root of the batch, within a factor of two (results/recipes).
     """
     sgd = family(optimizer) == "sgd"
     if scenario == "finetune":
         rate = SGD_FINETUNING if sgd else ADAM_FINETUNING.get(kind, 1e-4)
     else:
         rate = SGD_RATES[norms] if sgd else ADAM_RATE
-    factor = min(max(batch_size / BATCH_SIZES[scenario], 0.25), 4.0) ** (1.0 if sgd else 0.5)
+    factor = min(max(batch_size / BATCH_SIZES[scenario], 0.25), 4.0) ** 0.5 if sgd else 1.0
     return float(f"{rate * factor:.1g}")
 
 
