@@ -40,7 +40,9 @@ NEAR = 1.1  # a run within this factor of a formula's T counts as the formula's
 def read_runs() -> pd.DataFrame:
     """The finished runs of the atlas with native heads and a fixed T; the seeds' mean of each."""
     runs = tstar.lab.atlas()
-    wanted = (runs["method"] == "fixed") & (runs["status"] == "done") & runs["trunk_features"].isna()
+    wanted = (
+        (runs["method"] == "fixed") & (runs["status"] == "done") & runs["trunk_features"].isna()
+    )
     wanted &= runs["backbone"].fillna("as-is") == "as-is"
     runs = runs[wanted].drop_duplicates([*FACTS, "norm", "temperature", "seed"])
     groups = runs.groupby([*FACTS, "norm", "temperature"], dropna=False)
@@ -169,7 +171,10 @@ def regime() -> pd.DataFrame:
 
 
 def regime_table() -> str:
-    lines = ["| network | M | norm | T | rate | decay | accuracy [%] | seeds |", "|---|--:|---|--:|--:|--:|--:|--:|"]
+    lines = [
+        "| network | M | norm | T | rate | decay | accuracy [%] | seeds |",
+        "|---|--:|---|--:|--:|--:|--:|--:|",
+    ]
     for row in regime().itertuples():
         error = "" if row.seeds < 2 else f" ± {row.sem:.1f}"
         norm = "BN" if row.norm == "batch" else "none"
@@ -187,10 +192,17 @@ def draw() -> None:
     arms = regime()
     usual = arms[(arms["lr"] == 0.1) & (arms["weight_decay"] == 5e-4) & (arms["model"] == "vgg9")]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    for color, (M, rows) in zip(("C0", "C1", "C2", "C3"), usual.groupby("num_features"), strict=False):
+    for color, (M, rows) in zip(
+        ("C0", "C1", "C2", "C3"), usual.groupby("num_features"), strict=False
+    ):
         curve = rows[rows["norm"] == "batch"].sort_values("temperature")
         axes.errorbar(
-            curve["temperature"], curve["accuracy"], curve["sem"], marker="o", color=color, label=f"M = {M}"
+            curve["temperature"],
+            curve["accuracy"],
+            curve["sem"],
+            marker="o",
+            color=color,
+            label=f"M = {M}",
         )
         for accuracy_ in rows["accuracy"][rows["norm"] == "none"]:
             axes.axhline(accuracy_, color=color, linestyle=":", linewidth=1)

@@ -132,11 +132,11 @@ def test_a_class_name_alone_is_no_sign():
     ("known", "norms", "kind", "lr", "steps"),
     [
         (Training(), "batch-norms", "convnet", 0.1, 200 * 391),
-        (Training(batch_size=256), "batch-norms", "convnet", 0.2, 200 * 196),
+        (Training(batch_size=512), "batch-norms", "convnet", 0.2, 200 * 98),
         (Training("sgd"), "layer-norms", "convnet", 0.03, 200 * 391),
         (Training("sgd"), "no norms", "mlp", 0.01, 200 * 391),
         (Training(), "layer-norms", "transformer", 1e-3, 100 * 391),
-        (Training("adamw", batch_size=512), "layer-norms", "transformer", 2e-3, 100 * 98),
+        (Training("adamw", batch_size=512), "layer-norms", "transformer", 1e-3, 100 * 98),
         (Training("sgd", scenario="finetune"), "batch-norms", "convnet", 0.01, 50 * 157),
         (Training("adamw", scenario="finetune"), "layer-norms", "transformer", 5e-5, 10 * 157),
     ],

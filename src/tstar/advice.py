@@ -204,6 +204,8 @@ class Recommendation(Drawn):
         return "\n".join(filter(None, lines))
 
     def _do(self) -> str:
+        if not self.row.known:
+            return "leave the model as it is; what would help is not known."
         if self.leave:
             done = self.row.changes
             return "nothing more; your training is as advised." if done else self.row.do

@@ -147,8 +147,8 @@ def _numbers(gain: Gain | None) -> list[str]:
     return [str(gain.n), *points, f"{gain.gained:.0%}", f"{gain.lost:.0%}"]
 
 
-def markdown() -> str:
+def markdown(every: Sequence[Row] | None = None) -> str:
     """The table for a page."""
-    header, *body = cells()
+    header, *body = cells(every)
     lines = [header, ["---", "---", *["--:"] * 6], *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -43,10 +43,12 @@ def papers_evidence():
     found = json.loads(path.read_text(encoding="utf-8"))
     words = {6: "six", 8: "eight", 9: "nine", 10: "ten"}
     scratch, tuned = (found[name] for name in ("scratch", "finetune"))
-    first, second = (f"{words[f['wins']]} of {words[f['datasets']]}" for f in (scratch, tuned))
+    first, second = (
+        f"{words[f['wins']]} of {words[f['datasets']]} data sets" for f in (scratch, tuned)
+    )
     return (
-        f"{first} data sets, by {scratch['mean_gain']:.1f} points on average, "
-        f"fine-tuned on {second}, by {tuned['mean_gain']:.1f}"
+        f"{first} from scratch, {scratch['mean_gain']:+.1f} on average",
+        f"{second}, {tuned['mean_gain']:+.1f} on average",
     )
 
 
@@ -112,9 +114,9 @@ def evidence():
 
 
 def constant_of_the_law():
-    from tstar.formula import get
+    from tstar import law
 
-    return f"c = {get('law').law.sgd:g}"
+    return f"c = {law.SGD:g}"
 
 
 def tuned():
@@ -151,7 +153,7 @@ def transformers():
     [
         ("docs/practitioners.md", overhead),
         ("docs/researchers.md", two_workers),
-        ("docs/practitioners.md", papers_evidence),
+        ("docs/does-the-paper-hold.md", papers_evidence),
         ("docs/mathematics.md", coefficients),
         ("docs/mathematics.md", covariances),
         ("docs/practitioners.md", lost_in_short_runs),
@@ -169,3 +171,12 @@ def test_a_sentence_has_the_numbers_of_the_data(page, made):
     wanted = made()
     for phrase in (wanted,) if isinstance(wanted, str) else wanted:
         assert phrase in text, f"{page} must say {phrase!r}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/practitioners.md"])
+def test_the_pages_show_the_table_of_recipes_as_it_is(page):
+    from docs.recipes import filled
+
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert "| from scratch, SGD | " in text
+    assert filled(text) == text
