@@ -43,26 +43,31 @@ _INSIDE = ("base_optimizer", "_base_optimizer", "_optimizer", "optimizer")
 
 
 def described(
-    meaning: str, default: Any = None, *, label: str = "", unit: str = "", since: int = 1
+    meaning: str,
+    default: Any = None,
+    *,
+    label: str = "",
+    unit: str = "",
+    since: int = 1,
+    check: Callable[[str, object], Any] | None = None,
+    **more: Any,
 ) -> Any:
     """A field of a record, with what command lines, stores, tables and pages say of it.
 
-    ``since`` is the format of the store that had it first.
+    ``since`` is the format of the store that had it first, ``check`` refuses a wrong value;
+    ``more`` is what the tables of a larger record need besides.
     """
-    about = {"meaning": meaning, "label": label, "unit": unit, "since": since}
-    return field(default=default, metadata=about)
+    about = {"meaning": meaning, "label": label, "unit": unit, "since": since, "check": check}
+    return field(default=default, metadata={**about, **more})
 
 
-_CHECKS: Mapping[str, Callable[[str, object], float]] = {
-    "lr": positive,
-    "momentum": share,
-    "weight_decay": partial(positive, zero=True),
-    "batch_size": partial(whole, least=1),
-    "steps": partial(whole, least=1),
-    "epochs": positive,
-    "samples": partial(whole, least=1),
-    "label_smoothing": share,
-}
+def with_default(name: str, default: Any, **more: Any) -> Any:
+    """The field of :class:`Training` of that name with a default of another record's own."""
+    known = next(item for item in fields(Training) if item.name == name)
+    return field(default=default, metadata={**known.metadata, **more})
+
+
+_count = partial(whole, least=1)
 
 
 @dataclass(frozen=True)
@@ -70,26 +75,37 @@ class Training:
     """How one trains, as far as it is known; ``None`` for what is not."""
 
     optimizer: str | None = described("the optimizer's name", label="optimizer")
-    lr: float | None = described("the highest learning rate", label="learning rate")
-    momentum: float | None = described("momentum of SGD", label="momentum")
-    weight_decay: float | None = described("weight decay", label="weight decay")
-    batch_size: int | None = described(
-        "samples per optimizer step, over all processes", label="batch size", unit="samples"
+    lr: float | None = described("the highest learning rate", label="lr", check=positive)
+    momentum: float | None = described("momentum of SGD", label="momentum", check=share)
+    weight_decay: float | None = described(
+        "weight decay", label="weight decay", check=partial(positive, zero=True)
     )
-    steps: int | None = described("optimizer steps in all", label="steps", unit="steps")
-    epochs: float | None = described("passes over the training part", label="epochs", unit="epochs")
-    samples: int | None = described("training samples", label="training samples", unit="samples")
+    batch_size: int | None = described(
+        "samples per optimizer step, over all processes", label="batch size", check=_count
+    )
+    steps: int | None = described(
+        "optimizer steps in all", label="steps", unit="steps", check=_count
+    )
+    epochs: float | None = described(
+        "passes over the training part", label="epochs", unit="epochs", check=positive
+    )
+    samples: int | None = described(
+        "training samples", label="samples", unit="samples", check=_count
+    )
     schedule: str | None = described("the schedule of the learning rate", label="schedule")
-    label_smoothing: float = described("ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing")
+    label_smoothing: float = described(
+        "ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing", check=share
+    )
     scenario: str | None = described('"scratch" or "finetune"', label="scenario")
     tuned: bool = described(
         "whether a search has set rate and decay for the plain model", False, label="tuned"
     )
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, check(name, getattr(self, name)))
+        for item in fields(self):  # a whole number may stand for a float
+            value, check = getattr(self, item.name), item.metadata["check"]
+            if value is not None and check is not None:
+                object.__setattr__(self, item.name, check(item.name, value))
         if not isinstance(self.scenario, str | None) or self.scenario not in (None, *SCENARIOS):
             raise unknown("scenario", self.scenario, SCENARIOS)
 
@@ -127,8 +143,8 @@ class Training:
             accumulate = args if accumulate == 1 else accumulate
             told = {**read_arguments(args), **told}
         record = cls()
-        if isinstance(optimizer, Training):
-            record = optimizer
+        if isinstance(optimizer, Training):  # without the fields of a larger record
+            record = cls(**{name: getattr(optimizer, name) for name in names})
         elif optimizer is not None:
             record = cls(**_read_optimizer(optimizer, layer, scheduler))
         if "batch_size" in told:

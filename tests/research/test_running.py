@@ -9,7 +9,7 @@ from research import running
 from tstar.lab.sweep.spec import Spec
 from tstar.lab.sweep.store import Store
 
-FIRST = Spec("digits", "mlp", temperature=1.0, norm="none", num_features=8)
+FIRST = Spec(dataset="digits", model="mlp", temperature=1.0, norm="none", num_features=8)
 
 
 @pytest.fixture

@@ -26,8 +26,7 @@ from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task
 from tstar.lab.methods import get
-from tstar.lab.methods.common import changed, told
-from tstar.lab.methods.interface import Facts, Method, Recipe
+from tstar.lab.recipe import Method, Recipe, Setting
 from tstar.lab.statistics import noise
 from tstar.lab.training.config import OPTIMIZERS, Config
 from tstar.lab.training.loop import length
@@ -36,7 +35,6 @@ from tstar.lab.training.running import FORWARD, output_layer, run, step_seconds
 from tstar.law import law_temperature
 from tstar.output_layer import tempered_heads
 from tstar.task import check_task
-from tstar.training import Training
 
 __all__ = ["Check", "Row", "check"]
 _TIMES = 3.0  # the rate, and the decay
@@ -206,20 +204,20 @@ def check(
     """
     started = time.perf_counter()
     seeds, budget = whole("seeds", seeds, least=_LEAST_SEEDS), 60 * positive("budget", budget)
-    task, model, parts, facts = _read(make_model, data, _protocol(config, training), head)
-    config = facts.training
+    config = replace(_protocol(config, training), scenario=scenario, tuned=tuned)
+    task, model, parts, setting = _read(make_model, data, config, head)
+    config = replace(setting.training, samples=None)
     step = step_seconds(model, parts, config)
     left = budget - time.perf_counter() + started
     steps, ways, seeds = _plan(step, parts, config, checked_share("share", share), seeds, left)
-    told = replace(config, steps=steps)
-    facts = replace(facts, csg=csg, scenario=scenario, training=told)
+    setting = replace(setting, csg=csg, training=replace(setting.training, steps=steps))
     full, _ = length(len(parts.y), config)
-    trials, advice = _trials(model, facts, full, tuned)
+    trials, advice = _trials(model, setting, full)
     results: dict[_Trial, list[_Outcome]] = {trial: [] for trial in trials[:ways]}
     try:
         for seed, trial in product(range(seeds), results):
             progress(sum(map(len, results.values())), seeds * ways, trial.name)
-            done = _train(trial, make_model, task, facts, seed, loss, started + budget)
+            done = _train(trial, make_model, task, setting, seed, loss, started + budget)
             results[trial].append(done)
     except _OutOfTime:
         seeds = min(map(len, results.values()))  # those that every way has finished
@@ -229,7 +227,7 @@ def check(
 
 def _read(
     make_model: Any, data: Any, config: Config, head: str | None
-) -> tuple[Any, nn.Module, Parts, Facts]:
+) -> tuple[Any, nn.Module, Parts, Setting]:
     """The data as a task, a model, the parts of the first seed, and what is known of them."""
     task: Any = as_task(data)
     augment, held_out = config.augment and task.raw, config.val_fraction or 0.1
@@ -239,31 +237,25 @@ def _read(
     example = parts.ready(parts.x[:2])
     found = output_layer(model, head, example, task.num_classes)
     check_task(model, [found])
-    facts = Facts(
-        found.num_features,
-        found.num_classes,
-        label_smoothing=config.label_smoothing,
-        head=found.path,
-        inputs=example,
-        training=config,
-        samples=len(parts.y),
-    )
-    return task, model, parts, facts
+    known = replace(config, samples=len(parts.y))
+    M, K = found.num_features, found.num_classes
+    setting = Setting(M, K, known, head=found.path, inputs=example)
+    return task, model, parts, setting
 
 
 def _train(
     trial: _Trial,
     make_model: Any,
     task: Any,
-    facts: Facts,
+    setting: Setting,
     seed: int,
     loss: Callable[[Tensor, Tensor], Tensor] | None,
     deadline: float,
 ) -> _Outcome:
     """One training, which is given up after the epoch that ends past the deadline."""
 
-    def prepare(model: nn.Module, facts: Facts, **options: Any) -> Recipe:
-        recipe = trial.method.function(model, facts, **options)
+    def prepare(model: nn.Module, setting: Setting, **options: Any) -> Recipe:
+        recipe = trial.method.function(model, setting, **options)
         for tempered in tempered_heads(recipe.model).values():
             tempered.guard = None  # the pilot itself measures what the guard would warn of
         if loss is not None:
@@ -274,7 +266,7 @@ def _train(
         if time.perf_counter() > deadline:
             raise _OutOfTime
 
-    K = facts.num_classes
+    K = setting.num_classes
     trained = run(
         replace(trial.method, function=prepare),
         lambda: _make(make_model, seed),
@@ -282,7 +274,7 @@ def _train(
         trial.config,
         num_classes=K,
         seed=seed,
-        head=facts.head,
+        head=setting.head,
         progress=on_time,
     )
     if trained.result.status == "diverged":
@@ -317,26 +309,23 @@ def _plan(
     )
 
 
-def _trials(
-    model: nn.Module, facts: Facts, full: int, tuned: bool
-) -> tuple[list[_Trial], Recommendation]:
+def _trials(model: nn.Module, setting: Setting, full: int) -> tuple[list[_Trial], Recommendation]:
     """The ways to train, the most telling first, and the advice for such a training."""
-    config, plain, said = facts.training, get("default"), told(facts) | {"tuned": tuned}
-    measured = config.optimizer in OPTIMIZERS
-    if not measured:  # the paper's T is tried
-        del said["optimizer"]
-    advice = recommend(model, example_input=facts.inputs, **said)
+    config, plain = replace(setting.training, samples=None), get("default")
+    measured = config.optimizer in OPTIMIZERS  # with another the paper's T is tried
+    known = {name: getattr(setting, name) for name in ("csg", "num_classes", "head")}
+    how = {"optimizer": setting.training, "scenario": config.scenario}
+    advice = recommend(model, example_input=setting.inputs, **how, **known)
 
     def law(lr: float, steps: int) -> float:
         if not measured:
-            return temperature(facts.num_features, facts.num_classes, facts.csg)
-        names = ("optimizer", "momentum", "batch_size", "scenario")
-        training = Training(lr=lr, steps=steps, **{name: said[name] for name in names})
-        return law_temperature(facts.num_features, facts.num_classes, training)
+            return temperature(setting.num_features, setting.num_classes, setting.csg)
+        training = replace(config, lr=lr, steps=steps)
+        return law_temperature(setting.num_features, setting.num_classes, training)
 
     faster = replace(config, lr=_TIMES * config.lr)
     if measured and not advice.leave:
-        name, rate, trained = "the advice", changed(config, advice).lr, config
+        name, rate, trained = "the advice", advice.lr or config.lr, config
         method = get("advised", advice=advice)
     else:
         T, rate, trained = law(faster.lr, config.steps), faster.lr, faster

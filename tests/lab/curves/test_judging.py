@@ -37,7 +37,7 @@ def test_norm_backbone_method_and_t_are_not_of_the_condition():
 
 @pytest.mark.parametrize(
     "fact",
-    ["lr", "head_lr", "weight_decay", "label_noise", "train_samples", "depth", "trunk_features"],
+    ["lr", "head_lr", "weight_decay", "label_noise", "samples", "depth", "trunk_features"],
 )
 def test_every_fact_of_the_training_is_of_the_condition(fact):
     rows = [run(T, 0, 0.5, **{fact: value}) for T in GRID for value in (0.25, 0.5)]

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from tstar.lab import methods
+from tstar.training import Training
 
 K, M, B = 5, 7, 6
 
@@ -51,11 +52,12 @@ def kl(z_t: np.ndarray, z_s: np.ndarray) -> float:
     return float((p * (log_softmax(z_t) - log_softmax(z_s))).sum(1).mean())
 
 
-def facts(**changes: object) -> methods.Facts:
+def facts(label_smoothing: float = 0.0, **changes: object) -> methods.Setting:
     """The facts of a run of :class:`Net`."""
     given = {"num_features": M, "num_classes": K, "teacher": Net(seed=3), "csg": 2.0}
-    given |= {"validation": (random(9, 4, seed=5), torch.arange(9) % K), "epochs": 20}
-    return methods.Facts(**(given | changes))
+    given |= {"validation": (random(9, 4, seed=5), torch.arange(9) % K)}
+    given["training"] = Training(epochs=20, label_smoothing=label_smoothing)
+    return methods.Setting(**(given | changes))
 
 
 def loss_of(name: str, **options: object) -> tuple[float, np.ndarray, np.ndarray]:
@@ -82,17 +84,17 @@ def net(seed: int = 0, classes: int = CLASSES) -> nn.Module:
     return model
 
 
-def usual(**changes: object) -> methods.Facts:
+def usual(epochs: int = 8, **changes: object) -> methods.Setting:
     """The facts of a run of :func:`net`."""
     given = {
         "num_features": WIDTH,
         "num_classes": CLASSES,
         "teacher": net(3),
         "csg": 2.0,
-        "epochs": 8,
+        "training": Training(epochs=epochs),
     }
     given |= {"validation": (random(9, 4, seed=5), torch.arange(9) % CLASSES)}
-    return methods.Facts(**(given | changes))
+    return methods.Setting(**(given | changes))
 
 
 INPUTS, LABELS = random(12, 4, seed=50), torch.arange(12) % CLASSES

@@ -12,7 +12,8 @@ import tstar
 from tests.lab.methods.networks import dropout_net, sample
 from tstar import TstarError, TstarWarning
 from tstar.lab import methods
-from tstar.lab.methods.calibration import calibration_error, fit_temperature, nll
+from tstar.lab.measuring import calibration_error
+from tstar.lab.methods.calibration import fit_temperature, nll
 
 
 def test_it_finds_the_temperature_that_the_targets_were_drawn_at():
@@ -97,7 +98,7 @@ def test_calibrating_a_model_keeps_its_classes_and_lowers_its_nll(already):
 
 
 def test_the_method_scales_after_training_and_records_both_sides():
-    recipe = methods.get("temperature-scaling").prepare(dropout_net(), methods.Facts(16, 4))
+    recipe = methods.get("temperature-scaling").prepare(dropout_net(), methods.Setting(16, 4))
     x, y = sample(3)
     x = x.float()
     assert torch.equal(recipe.model.eval()(x), dropout_net().eval()(x))

@@ -6,7 +6,9 @@ from torch import nn
 
 from tests.lab.methods.networks import facts
 from tstar import TstarError
-from tstar.lab.methods.common import cross_entropy, predict, with_head
+from tstar.lab.measuring import predict
+from tstar.lab.methods.common import with_head
+from tstar.lab.recipe import cross_entropy
 
 SQUARES = "torch.nn.functional:mse_loss"
 

@@ -7,7 +7,6 @@ from torch import nn
 from tests.lab.methods import networks as nets
 from tstar import TstarError
 from tstar.lab import methods
-from tstar.lab.methods.temperature_check import runs_of
 
 TABLE_1 = (
     "default sqrt-m insert-ln label-smoothing relaxed-softmax temperature-check kd meta-kd ctkd"
@@ -27,7 +26,7 @@ def test_options_by_keyword_and_in_the_name():
     assert methods.get("insert-ln:affine=false") == methods.get("insert-ln", affine=False)
     both = methods.get("temperature-check:lowest=.5:points=3").options
     assert (both["lowest"], both["points"]) == (0.5, 3)
-    assert runs_of(methods.get("temperature-check:points=9")) == 9
+    assert methods.get("temperature-check:points=9").trainings == 9
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_bad_names_and_options_are_refused_with_a_hint(name, options, match):
 def test_what_no_training_can_use_is_refused_before_it(name, options, match):
     two = nn.Linear(3, 2)
     with pytest.raises(TstarError, match=match):
-        methods.get(name, **options).prepare(two, methods.Facts(3, 2))
+        methods.get(name, **options).prepare(two, methods.Setting(3, 2))
 
 
 @pytest.mark.parametrize("name", [n for n in nets.ALL if n != "heated-up"])

@@ -23,7 +23,7 @@ def test_the_grid_is_log_spaced_over_the_papers_range():
 
 def test_a_search_is_not_one_run():
     with pytest.raises(TstarError, match=r"tstar\.lab\.methods\.search"):
-        methods.get("temperature-check").prepare(nn.Linear(3, 2), methods.Facts(3, 2))
+        methods.get("temperature-check").prepare(nn.Linear(3, 2), methods.Setting(3, 2))
     with pytest.raises(TstarError, match="does not search"):
         methods.search(methods.get("default"), lambda method: 1.0)
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from tstar.lab.sweep.spec import Spec
 from tstar.lab.sweep.store import Store
-from tstar.lab.training.config import Config
 
 TASKS = (("easy", 1.5, 10), ("middle", 6.7, 10), ("hard", 25.5, 100))
 GRID = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -37,7 +36,7 @@ def planted(
         _, csg, classes = task
         result = {
             "domain": "image",
-            "num_train": 1000,
+            "samples": 1000,
             "num_classes": classes,
             "csg": csg,
             "norm": norm,
@@ -60,18 +59,17 @@ def planted(
         for model in models:
             for M in widths:
                 for rate in lr:
-                    config = Config(lr=rate, epochs=EPOCHS)
+                    how = {"dataset": task[0], "model": model, "num_features": M}
+                    how |= {"lr": rate, "epochs": EPOCHS}
                     for norm in norms:
                         peak = (0.5 if norm == "none" else 0.8) * math.sqrt(M)
                         for T in grid:
                             for seed in range(seeds):
-                                spec = Spec(
-                                    task[0], model, seed, None, M, "fixed", T, norm, config=config
-                                )
+                                spec = Spec(**how, seed=seed, temperature=T, norm=norm)
                                 row(spec, task, norm, T, accuracy(T, peak, chance=1 / task[2]))
                     for method in methods:
                         for seed in range(seeds):
-                            spec = Spec(task[0], model, seed, None, M, method, config=config)
+                            spec = Spec(**how, seed=seed, method=method)
                             row(spec, task, "none", None, 0.8)
     return rows
 

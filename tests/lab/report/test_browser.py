@@ -183,7 +183,7 @@ def test_find_takes_the_names_of_columns_as_they_are_seen(browser, page_file):
 
 def test_numbers_of_runs_are_written_as_people_write_them(browser, make_store):
     def change(rows):
-        return [(spec, result | {"num_train": 18_000 + spec.seed}) for spec, result in rows]
+        return [(spec, result | {"samples": 18_000 + spec.seed}) for spec, result in rows]
 
     few = {"tasks": TASKS[:1], "widths": (64,), "norms": ("batch",), "grid": GRID[:3]}
     store = make_store(lr=(0.1, 3e-5), change=change, **few)

@@ -136,10 +136,7 @@ def test_a_loss_metric_or_augmentation_of_one_s_own_is_named(make_store):
     own = {"loss": "./kit.py:focal", "metric": "./kit.py:top3", "augment": "./kit.py:noise"}
 
     def change(rows):
-        return [
-            (replace(spec, config=replace(spec.config, **own), source="a" * 16), result)
-            for spec, result in rows
-        ]
+        return [(replace(spec, **own, source="a" * 16), result) for spec, result in rows]
 
     said = dict(facts(load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))))
     named = [said[name] for name in ("losses", "metric", "augmentation")]

@@ -126,7 +126,7 @@ def test_runs_counted_in_steps_are_titled_by_them(make_store):
     def change(rows):
         counted = []
         for spec, result in rows:
-            spec = replace(spec, config=replace(spec.config, epochs=1, steps=40))
+            spec = replace(spec, epochs=1, steps=40)
             counted.append((spec, result | {"epochs": 3 if spec.dataset == "easy" else 6}))
         return counted
 
@@ -140,7 +140,7 @@ def test_what_differs_anywhere_is_said_everywhere(make_store):
 
     def change(rows):
         more = [
-            (replace(spec, config=replace(spec.config, weight_decay=0.01)), result)
+            (replace(spec, weight_decay=0.01), result)
             for spec, result in rows
             if spec.dataset == "easy"
         ]
@@ -160,8 +160,8 @@ def test_parts_of_one_s_own_are_named(make_store):
     """A loss of one's own is in the title, and there the law's T is not judged."""
 
     def mine(spec):
-        config = replace(spec.config, loss="./parts.py:focal")
-        return replace(spec, model="./parts.py:Net", config=config, source="a" * 16)
+        own = {"model": "./parts.py:Net", "loss": "./parts.py:focal"}
+        return replace(spec, **own, source="a" * 16)
 
     def change(rows):
         return [(mine(spec), result) for spec, result in rows]

@@ -43,7 +43,7 @@ def finish(store, spec, accuracy=0.5, status="done"):
 
 def with_own(spec, augment, source="0123456789abcdef"):
     """The run with an augmentation of one's own."""
-    return replace(spec, config=replace(spec.config, augment=augment), source=source)
+    return replace(spec, augment=augment, source=source)
 
 
 def rows_of(path):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.lab.sweep.small import finish, with_own
 from tstar.errors import TstarError
-from tstar.lab.sweep.columns import COLUMNS, METRICS, own_scores
+from tstar.lab.sweep.columns import COLUMNS, own_scores
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.transfer import load_runs
 
@@ -39,37 +39,13 @@ def test_a_cell_of_a_wrong_kind_is_one_error_with_its_place(path, specs, column,
         load_runs(path)
 
 
-def test_the_values_of_a_metric_are_columns_also_where_an_older_store_has_them_in_extra(
-    path, specs
-):
+def test_the_values_of_a_metric_are_columns():
     recorded = {"metric": 0.25, "val_metric": 0.5, "backbone_factor": 2.0}
     assert own_scores(recorded) == {"val_metric": 0.5, "test_metric": 0.25}
-    with Store(path, create=True) as store:
-        for spec in specs[:3]:
-            store.put(spec, "done", {"extra": recorded})
-        store._db.execute("UPDATE runs SET metric = './kit.py:f' WHERE key != ?", (specs[1].key,))
-        store._db.execute("UPDATE runs SET extra = '[]' WHERE key = ?", (specs[2].key,))
-        for name in METRICS:
-            store._db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
-        store._db.execute("PRAGMA user_version = 3")
-    for create in (False, True):  # read as it is, then with the columns added
-        with Store(path, create=create) as store:
-            rows = [(row["val_metric"], row["test_metric"]) for row in store.rows()]
-        assert rows == [(0.5, 0.25), (None, None), (None, None)]
-    with Store(path, create=True) as store:
-        store.put(specs[3], "done", {"test_metric": 0.75})
-        assert store.get(specs[3].key)["test_metric"] == 0.75
 
 
 def test_an_augmentation_of_ones_own_is_there_by_its_name(path, specs):
-    """Older stores have 1 in its place, and the name in the spec."""
-    own = with_own(specs[1], "./kit.py:noise")
     with Store(path, create=True) as store:
         finish(store, specs[0])
-        finish(store, own)
+        finish(store, with_own(specs[1], "./kit.py:noise"))
         assert [row["augment"] for row in store.rows()] == [1, "./kit.py:noise"]
-        store._db.execute("UPDATE runs SET augment = 1")
-        assert [row["augment"] for row in store.rows()] == [1, "./kit.py:noise"]
-        for broken in ("null", "[]", "{}"):
-            store._db.execute("UPDATE runs SET spec = ?", (broken,))
-            assert [row["augment"] for row in store.rows()] == [1, 1]

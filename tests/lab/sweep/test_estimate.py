@@ -8,7 +8,7 @@ from tests.lab.sweep.small import tiny
 from tstar.errors import TstarError
 from tstar.lab.data.catalogue import CATALOGUE
 from tstar.lab.sweep.estimate import dry_run, kind_of, shape_of
-from tstar.lab.sweep.execute import DataKey
+from tstar.lab.sweep.materials import DataKey
 from tstar.lab.sweep.study import load_study, parse_study
 
 PAPER = sorted((Path(__file__).resolve().parents[3] / "studies" / "paper").glob("*.toml"))

@@ -10,7 +10,7 @@ import torch
 from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
 from tstar.lab.data import load
-from tstar.lab.sweep.execute import DataKey, draw, load_data
+from tstar.lab.sweep.materials import DataKey, draw, load_data
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import run_sweep
 from tstar.lab.sweep.store import Store
@@ -131,5 +131,5 @@ def test_too_many_classes_are_refused(digits):
 
 
 def test_the_key_draws_what_it_says(digits):
-    key = DataKey("digits", classes=3, train_samples=60, data_seed=5)
+    key = DataKey("digits", classes=3, samples=60, data_seed=5)
     assert load_data(key, None).checksum() == draw(digits, 3, 60, 0.0, seed=5).checksum()

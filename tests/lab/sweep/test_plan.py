@@ -7,7 +7,7 @@ import pytest
 
 from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
-from tstar.lab.sweep import execute
+from tstar.lab.sweep import materials
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import run_sweep
 from tstar.lab.sweep.store import Store
@@ -44,7 +44,7 @@ def test_what_cannot_work_is_said_before_the_first_run(study, message):
 def test_weights_are_looked_for_once_where_a_run_needs_them(path, inline, monkeypatch):
     study = tiny("temperature = [1, 2]", scenario="finetune", weights="mine.pt")
     looked = []
-    monkeypatch.setattr(execute, "load_weights", lambda model, path: looked.append(path.name))
+    monkeypatch.setattr(materials, "load_weights", lambda model, path: looked.append(path.name))
     do(study, path, inline())
     assert looked == ["mine.pt"] * 3  # before the first run, and in each of the two
     with Store(path) as store:
@@ -66,7 +66,7 @@ def test_other_data_are_other_runs(tmp_path, inline):
         'csg=false\n[training]\nepochs=1\n[[grid]]\ndataset="mine.npz"\nmodel="mlp"\nnum_features=4\n'
         "temperature=1\n"
     )
-    from tstar.lab.sweep.execute import load_data
+    from tstar.lab.sweep.materials import load_data
 
     for seed in (0, 1):
         random = np.random.default_rng(seed)

@@ -68,7 +68,7 @@ def test_the_order_and_the_number_of_slots_do_not_change_any_result(study, path,
 
 
 def test_a_failing_run_is_recorded_and_the_others_go_on(study, path, inline, monkeypatch):
-    import tstar.lab.sweep.execute as module
+    import tstar.lab.sweep.materials as module
 
     bad = make_plan(study, None).specs[3]
     original = module.fitting_model
@@ -124,17 +124,17 @@ def test_out_of_memory_is_tried_again_and_an_error_is_not(path, inline, monkeypa
 
 
 def test_data_are_forgotten_after_the_last_run_that_needs_them(path, inline):
-    study = tiny("temperature = [1, 4]\ntrain_samples = [200, 300]")
+    study = tiny("temperature = [1, 4]\nsamples = [200, 300]")
 
     class Watched(inline):
         def forget(self, data):
             super().forget(data)
-            self.at.append((len(self.executed), data.train_samples))
+            self.at.append((len(self.executed), data.samples))
 
     engine = Watched()
     engine.at = []
     do(study, path, engine)
-    last = {s.train_samples: n for n, s in enumerate(make_plan(study, None).specs, 1)}
+    last = {s.samples: n for n, s in enumerate(make_plan(study, None).specs, 1)}
     assert sorted(engine.at) == sorted((n, samples) for samples, n in last.items())
 
 

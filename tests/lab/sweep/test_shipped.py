@@ -6,7 +6,7 @@ import pytest
 
 from tstar.lab.data import names as data_names
 from tstar.lab.models import names as model_names
-from tstar.lab.sweep.execute import get_method
+from tstar.lab.sweep.materials import get_method
 from tstar.lab.sweep.study import load_study
 
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
@@ -41,13 +41,12 @@ def test_there_is_a_small_study_for_each_of_the_papers_questions():
 def test_the_papers_protocol_is_the_papers():
     for path in (STUDIES / "paper").glob("*.toml"):
         for spec in load_study(path).specs:
-            config = spec.config
-            assert (config.optimizer, config.momentum, config.weight_decay) == ("sgd", 0.9, 5e-4)
-            assert config.schedule == "cosine"
-            assert config.epochs == (50 if spec.scenario == "finetune" else 200)
-            assert config.lr == 0.01 or (config.lr == 0.1 and spec.scenario == "scratch")
+            assert (spec.optimizer, spec.momentum, spec.weight_decay) == ("sgd", 0.9, 5e-4)
+            assert spec.schedule == "cosine"
+            assert spec.epochs == (50 if spec.scenario == "finetune" else 200)
+            assert spec.lr == 0.01 or (spec.lr == 0.1 and spec.scenario == "scratch")
             if path.stem != "methods":
-                assert config.val_fraction == 0
+                assert spec.val_fraction == 0
 
 
 def test_the_heat_maps_grid_is_complete():

@@ -1,78 +1,89 @@
-"""The key of a run: pinned, so that stores written before stay valid."""
+"""The key of a run: pinned, so that a store stays valid."""
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 
 import pytest
 
-from tstar.lab.sweep.spec import Spec
-from tstar.lab.training.config import Config
+from tstar.errors import TstarError
+from tstar.lab.sweep import spec as specs
+from tstar.lab.sweep.spec import FIELDS, STUDY, Spec
+from tstar.training import described
 
-TINY = Spec("digits", "mlp", temperature=1.0, norm="batch")
+TINY = Spec(dataset="digits", model="mlp", temperature=1.0, norm="batch")
+OTHER = {"method": "ours-cn", "temperature": None, "norm": None}
+FINE = {"scenario": "finetune", "weights": "default"}
 
 
 @pytest.mark.parametrize(
-    ("spec", "key"),
+    ("changes", "key"),
     [
-        (TINY, "16d7fc857c9247a9b0c0c3cc"),
+        ({}, "bebbeb8929b79146d526c9d2"),
+        (OTHER | {"steps": 100, "optimizer": "adamw", "lr": 0.001}, "b8314f6f83d92362994fd5b7"),
         (
-            Spec(
-                "cifar10",
-                "resnet10",
-                seed=3,
-                size=32,
-                num_features=64,
-                method="ours-cn",
-                config=Config(steps=100, optimizer="adamw", lr=0.001),
-            ),
-            "09beb3bb84b7f929aa27164d",
-        ),
-        (
-            Spec(
-                "digits",
-                "vgg9",
-                temperature=4.0,
-                norm="none",
-                backbone="matched",
-                depth=2,
-                classes=5,
-                train_samples=100,
-                label_noise=0.1,
-                data_seed=1,
-                data_checksum="ab",
-            ),
-            "31c2f214db35f6e117316eb5",
+            {"norm": "none", "depth": 2, "classes": 5, "samples": 100, "data_checksum": "ab"},
+            "07f1242947e76fb9a356e1f1",
         ),
     ],
 )
-def test_the_keys_of_older_runs_stay(spec, key):
+def test_keys_stay(changes, key):
+    spec = replace(TINY, **changes)
     assert spec.key == key
-    assert Spec.from_dict(spec.to_dict()).key == key
-    assert Spec.from_dict(spec.to_dict() | {"mixup": 0.0}).key == key  # a field that is no more
+    assert Spec(**spec.to_dict()) == spec
+
+
+def test_a_field_that_is_added_later_changes_no_key(monkeypatch):
+    key, known = TINY.key, TINY.to_dict()
+    monkeypatch.setitem(FIELDS, "later", described("later", 1.0))
+    monkeypatch.setattr(Spec, "to_dict", lambda self: known | {"later": 1.0})
+    assert TINY.key == key
+    monkeypatch.setattr(Spec, "to_dict", lambda self: known | {"later": 2.0})
+    assert TINY.key != key
+
+
+def another(name):
+    """Another value of a field."""
+    item = FIELDS[name]
+    value = {"bool": not item.default, "int": 5, "float": 0.25, "str": "./mine.py:part"}
+    choices = [one for one in item.metadata.get("choices") or () if one != item.default]
+    return choices[0] if choices else value[specs.kind_of(item)]
+
+
+@pytest.mark.parametrize("name", [n for n in FIELDS if n not in ("beta1", "beta2", "norm")])
+def test_every_field_is_a_part_of_the_key(name):
+    changes = {name: another(name)}
+    changes |= {"scenario": FINE, "weights": FINE, "method": OTHER}.get(name, {})
+    assert replace(TINY, **changes).key != TINY.key
+
+
+def test_every_field_has_a_meaning_and_what_a_condition_has_a_label():
+    assert [n for n, item in FIELDS.items() if not item.metadata["meaning"]] == []
+    told = [n for n, item in FIELDS.items() if item.metadata.get("condition", True)]
+    assert [n for n in told if not FIELDS[n].metadata["label"]] == []
+    assert {*FIELDS} == {item.name for item in fields(Spec)} - {"device"}
+    assert [n for n in FIELDS if FIELDS[n].default is MISSING] == ["dataset", "model"]
+    assert {*FIELDS} - {*STUDY} == {"options", "role", "source", "data_checksum"}
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("backbone", "matched"), ("trunk_features", 8), ("depth", 3), ("classes", 4),
-     ("train_samples", 100), ("label_noise", 0.1), ("data_seed", 3), ("source", "a"), ("csg", 2.0)],
-)  # fmt: skip
-def test_later_fields_change_the_key(field, value):
-    assert replace(TINY, **{field: value}).key != TINY.key
-
-
-@pytest.mark.parametrize(
-    "changed",
+    ("changes", "message"),
     [
-        *({"clip_norm": 1.0}, {"nesterov": True}, {"momentum": 0.5}),
-        *({"loss": "./mine.py:loss"}, {"metric": "./mine.py:score"}),
+        ({"head_init": "papr"}, "Unknown head_init 'papr'; did you mean 'paper'"),
+        ({"csg": 0}, "csg must be positive"),
+        ({"seed": -1}, "seed must be a whole number of at least 0|from 0 to"),
+        ({"lr": None}, "lr must be a number, got lr=None"),
+        ({"scenario": "finetune"}, "weights must be given"),
     ],
 )
-def test_a_new_field_is_part_of_the_key_off_its_default(changed):
-    assert replace(TINY, config=replace(TINY.config, **changed)).key != TINY.key
+def test_wrong_values_are_refused(changes, message):
+    with pytest.raises(TstarError, match=message):
+        replace(TINY, **changes)
 
 
 def test_what_an_optimizer_does_not_read_is_no_part_of_the_key():
-    adam = replace(TINY, config=Config(optimizer="adam"))
+    adam = replace(TINY, optimizer="adam")
     for field, value in (("momentum", 0.5), ("nesterov", True)):
-        assert replace(adam, config=replace(adam.config, **{field: value})).key == adam.key
-    assert replace(adam, config=replace(adam.config, beta2=0.95)).key != adam.key
-    assert replace(TINY, config=replace(TINY.config, beta2=0.95)).key == TINY.key
+        assert replace(adam, **{field: value}).key == adam.key
+    assert replace(adam, beta2=0.95).key != adam.key
+    assert replace(TINY, beta2=0.95).key == TINY.key
+    steps = replace(TINY, steps=10)
+    assert replace(steps, epochs=3).key == steps.key

@@ -15,7 +15,6 @@ import pytest
 
 from tests.lab.sweep.small import finish
 from tstar.errors import TstarError
-from tstar.lab.curves import conditions
 from tstar.lab.sweep.store import SCHEMA, Store, owned
 from tstar.lab.sweep.transfer import load_runs, merge
 
@@ -168,48 +167,33 @@ def test_one_run_is_found_by_how_its_key_starts(path, specs):
             store.find("%")
 
 
-@pytest.mark.parametrize(
-    ("schema", "missing"),
-    [
-        (1, ("backbone", "trunk_features", "studies", "head_lr", "head_init")),
-        *((4, ("head_init",)), (5, ("head_init",))),  # two that have head_lr already
-    ],
-)
-def test_a_store_of_an_older_schema_is_read_and_extended(path, specs, schema, missing):
-    """Written before some columns existed, and with claims, which are gone; a sweep goes on with it."""
+def test_a_store_gets_the_columns_of_a_later_schema(path, specs, monkeypatch):
+    """A run has there what it had before the column was there."""
     with Store(path, create=True) as store:
         finish(store, specs[0])
-        finish(store, specs[2])
     with closing(sqlite3.connect(path)) as db:
-        for name in missing:
+        for name in ("backbone", "head_lr", "tuned"):
             db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
-        for name, kind in (("claim", "TEXT"), ("pid", "INTEGER"), ("heartbeat", "REAL")):
-            db.execute(f"ALTER TABLE runs ADD COLUMN {name} {kind}")
-        db.execute("UPDATE runs SET status = 'running', claim = 'x' WHERE key = ?", (specs[2].key,))
-        db.commit()
-        db.execute(f"PRAGMA user_version = {schema}")
-    with Store(path) as old:
+    monkeypatch.setattr("tstar.lab.sweep.store.SCHEMA", SCHEMA + 1)
+    wanted = ("as-is", 1.0, 0)
+    with Store(path) as old:  # reading changes nothing
         row = old.get(specs[0].key)
-        assert (row["backbone"], row["head_lr"], row["head_init"]) == ("as-is", 1.0, "own")
-        assert "claim" not in row
-        assert old.status()[specs[2].key] == "running"
-    assert load_runs(path)["key"].tolist() == [specs[0].key]  # the other one is missing
+        assert (row["backbone"], row["head_lr"], row["tuned"]) == wanted
     with Store(path, create=True) as upgraded:
         finish(upgraded, specs[1])
-        finish(upgraded, specs[2])
-        assert [row["head_init"] for row in upgraded.rows()] == ["own"] * 3
+        rows = [(row["backbone"], row["head_lr"], row["tuned"]) for row in upgraded.rows()]
+    assert rows == [wanted] * 2
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
+        assert db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA + 1
 
 
-def test_runs_with_a_field_that_is_no_more_are_a_condition_of_their_own(path, specs):
-    with Store(path, create=True) as store:
-        for spec in specs[:2]:
-            store.put(spec, "done", {"test_accuracy": 0.5, "num_classes": 10})
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE runs SET ema = 0.9 WHERE key = ?", (specs[0].key,))
-    found = conditions(load_runs(path))
-    assert sorted(condition.facts["ema"] for condition in found) == [0.0, 0.9]
+def test_a_store_of_before_the_first_release_is_refused_with_the_way_out(path):
+    with Store(path, create=True):
+        pass
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 6")
+    with pytest.raises(TstarError, match=r"see research/migrate\.py"):
+        load_runs(path)
 
 
 def test_a_deleted_or_replaced_store_is_noticed_and_said(path, specs, tmp_path):

@@ -48,7 +48,7 @@ def test_the_grid_is_the_product():
         for T in (1.0, 2.5)
         for seed in (0, 7)
     }
-    assert all(s.config.epochs == 3 for s in study.specs)
+    assert all(s.epochs == 3 for s in study.specs)
     assert {s.options for s in study.specs if s.method == "kd"} == {'{"tau": 2}'}
     assert {s.options for s in study.specs if s.method != "kd"} == {"{}"}
 
@@ -145,11 +145,11 @@ def test_a_syntax_error_names_the_line():
 
 def test_backbone_is_checked():
     with pytest.raises(TstarError, match="matched"):
-        Spec("digits", "mlp", temperature=2.0, norm="batch", backbone="mached")
+        Spec(dataset="digits", model="mlp", temperature=2.0, norm="batch", backbone="mached")
     with pytest.raises(TstarError, match="belongs to method"):
-        Spec("digits", "mlp", method="default", backbone="matched")
+        Spec(dataset="digits", model="mlp", method="default", backbone="matched")
     with pytest.raises(TstarError, match="label_noise"):
-        Spec("digits", "mlp", method="default", label_noise=1.0)
+        Spec(dataset="digits", model="mlp", method="default", label_noise=1.0)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_backbone_is_checked():
         ("seed = [0, 1]\nseeds = 3", "seed or seeds"),
         ("lr = [" + "0.1, " * 2000 + "]\nseeds = 1000", "2,000,000 runs are more than"),
         (f"lr = {10**400}", "must be finite"),
-        ("csg = -2", "csg must be at least 0"),
+        ("csg = -2", "csg must be positive"),
     ],
 )
 def test_numbers_without_bounds_are_refused_at_once(line, message):

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 
 from tstar.errors import TstarError
 from tstar.lab.data import load, split
-from tstar.lab.methods.interface import Recipe
-from tstar.lab.training import Config, Result, calibration_error, evaluate, predict, train
+from tstar.lab.measuring import calibration_error
+from tstar.lab.recipe import Recipe
+from tstar.lab.training import Config, Result, evaluate, predict, train
 from tstar.lab.training.loop import length
 from tstar.lab.training.optim import lr_factor
 

@@ -58,7 +58,7 @@ def test_the_data_are_made_ready_once_for_all_candidates_of_a_search(data, monke
 
 def test_a_method_is_told_how_many_samples_it_trains_on(data):
     trained = do(data)
-    assert trained.facts.samples == len(trained.parts.y) < len(data.y_train)
+    assert trained.setting.training.samples == len(trained.parts.y) < len(data.y_train)
 
 
 def test_clipping_bounds_the_step(data):

@@ -14,19 +14,15 @@ from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
-from tstar.lab.sweep.columns import STATUSES, json_object, opened
+from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, default_of, json_object, opened
+from tstar.lab.sweep.spec import FIELDS
 from tstar.text import printable
 
 runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
 app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)
 
-_SHOWN = {
-    **{"key": "key", "status": "status", "dataset": "data", "model": "model", "num_features": "M"},
-    **{"method": "method", "norm": "norm", "temperature": "T", "lr": "lr", "seed": "seed"},
-    **{"optimizer": "optimizer", "schedule": "schedule", "augment": "augment", "loss": "loss"},
-    **{"val_accuracy": "val %", "test_accuracy": "test %", "val_metric": "val metric"},
-    **{"test_metric": "test metric", "seconds": "time", "finished": "ended"},
-}
+# What is listed: every field of a run, and the columns that say so.
+_LISTED = {n: label for n, label in LABELS.items() if TABLE[n].metadata.get("listed", n in FIELDS)}
 
 
 @runs.command("ls")
@@ -52,13 +48,15 @@ def list_runs(
     if as_json:
         tell_json([opened(row) for row in shown])
         return
-    cells = {name: [_cell(name, row) for row in shown] for name in _SHOWN}
-    cells = {_SHOWN[name]: column for name, column in cells.items() if {*column} - {"–"}}
-    same = {n: column[0] for n, column in cells.items() if len(shown) > 1 == len({*column})}
-    if same:  # is said once
-        tell("all: " + ", ".join(f"{name} {value}" for name, value in same.items()), "dim")
-    kept = [name for name in cells if name not in same]
-    show([{name: cells[name][i] for name in kept} for i in range(len(shown))])
+    cells = {name: [_cell(name, row) for row in shown] for name in _LISTED}
+    differ = [n for n, column in cells.items() if len({*column}) > 1 or len(shown) == 1]
+    # What is the same in all is listed once, unless it is usual.
+    usual = {n: _cell(n, {n: default_of(n), "extra": None}) for n in cells}
+    rest = [n for n, column in cells.items() if n not in differ and {*column} != {usual[n]}]
+    if same := ", ".join(f"{_LISTED[name]} {cells[name][0]}" for name in rest if shown):
+        tell(f"all: {same}; the rest is as by default", "dim")
+    columns = [name for name in differ if {*cells[name]} != {usual[name]}]
+    show([{_LISTED[name]: cells[name][i] for name in columns} for i in range(len(shown))])
     for row in shown:
         if row["status"] == "failed":
             *_, reason = (row["error"] or "no reason is known").strip().splitlines()

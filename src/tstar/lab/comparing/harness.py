@@ -14,9 +14,8 @@ from tstar.errors import TstarError
 from tstar.lab import methods as registry
 from tstar.lab.comparing.record import Comparison, Run
 from tstar.lab.data import load
-from tstar.lab.methods.interface import Method
-from tstar.lab.methods.temperature_check import runs_of
 from tstar.lab.models import fitting_model
+from tstar.lab.recipe import Method
 from tstar.lab.training import Config
 from tstar.lab.training.parts import make_parts
 from tstar.lab.training.running import Trained, run
@@ -39,7 +38,7 @@ class Lineup:
     def trainings(self) -> int:
         """How many models are trained; methods that need a teacher share it."""
         taught = any("teacher" in method.needs for method in self.methods.values())
-        return len(self.seeds) * (sum(map(runs_of, self.methods.values())) + taught)
+        return len(self.seeds) * (sum(each.trainings for each in self.methods.values()) + taught)
 
 
 def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "default") -> Lineup:
@@ -57,7 +56,7 @@ def plan(names: Sequence[str], seeds: int | Sequence[int], baseline: str = "defa
 
 def cost(method: Method) -> int:
     """A method's cost in training runs per seed: its search's runs, and its teacher."""
-    return runs_of(method) + ("teacher" in method.needs)
+    return method.trainings + ("teacher" in method.needs)
 
 
 def compare(
@@ -177,7 +176,7 @@ class _Bench:
 
 def _trained_at(trained: Trained) -> tuple[float | None, str]:
     """T at the end, ``None`` if there is no single one; and the norm before the output layer."""
-    head: Any = trained.model.get_submodule(trained.facts.head or "")
+    head: Any = trained.model.get_submodule(trained.setting.head or "")
     T, norm = 1.0 if isinstance(head, nn.Linear | nn.Conv2d) else None, "none"
     if hasattr(head, "temperature"):
         T, norm = float(head.temperature), "none" if head.norm is None else "batch"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tstar.errors import TstarError, guarded
 from tstar.imports import require
-from tstar.lab.sweep.columns import FINAL, json_object
-from tstar.lab.sweep.spec import GONE, LATER
+from tstar.lab.sweep.columns import FINAL, TABLE, json_object
+from tstar.lab.sweep.spec import FIELDS, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,28 +19,21 @@ Metric = Literal["val", "test"]
 # A frame with one row per run, or the path of a store.
 Runs: TypeAlias = "pd.DataFrame | str | os.PathLike[str]"
 # The columns that define a condition: every fact of the training that a store may have.
-FACTS = (
-    *("dataset", "size", "num_train", "num_classes", "classes", "train_samples", "label_noise"),
-    *("data_seed", "model", "num_features", "trunk_features", "depth", "scenario", "weights"),
-    *("optimizer", "lr", "head_lr", "momentum", "nesterov", "beta1", "beta2", "weight_decay"),
-    *("clip_norm", "schedule", "warmup", "loss", "mixup", "dropout", "ema", "head_init", "source"),
-    *("epochs", "steps", "batch_size", "label_smoothing", "val_fraction", "augment", "padding"),
-    *("flip", "rotation", "amp"),
+FACTS = tuple(
+    name for name, item in TABLE.items() if item.metadata.get("condition", name in FIELDS)
 )
 # Facts that follow from the data; a run that diverged early may lack them.
 FOLLOW = ("domain", "csg")
 # What was done to the model. A curve has one of each.
 TREATMENT = ("norm", "backbone", "method", "options")
-# What older stores mean by a column that they do not have.
-_DEFAULTS = {name: value for name, value in LATER.items() if value is not None}
-_DEFAULTS |= {"method": "fixed", "nesterov": 0, **GONE}
 _LENGTHS = ("epochs", "steps")
+# What runs had in a column that their store did not have yet.
+_DEFAULTS = {
+    name: TABLE[name].default
+    for name in (*FACTS, *TREATMENT)
+    if name not in _LENGTHS and TABLE[name].default not in (None, MISSING)
+}
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
-_NUMERIC = (
-    *("temperature", "num_features", "num_classes", "csg", "lr", "weight_decay", "momentum"),
-    *("epochs", "steps", "batch_size", "label_smoothing", "label_noise", "val_accuracy"),
-    *("test_accuracy", "seed", "size", "num_train"),
-)
 
 
 def read(runs: Any, where: str | None = None, study: str | None = None) -> Any:
@@ -92,7 +86,7 @@ def ordinary(frame: pd.DataFrame) -> pd.DataFrame:
         column = frame[name]
         if pd.api.types.is_numeric_dtype(column.dtype):
             columns[name] = column.astype(float) if column.isna().any() else column.to_numpy()
-        elif name in _NUMERIC:
+        elif name in TABLE and kind_of(TABLE[name]) in ("int", "float"):
             with guarded(f"{name} must be a number in every run"):
                 columns[name] = pd.to_numeric(column).astype(float)
         else:

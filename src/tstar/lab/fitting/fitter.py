@@ -176,7 +176,7 @@ def _provenance(
         for name in ("num_features", "num_classes", "csg")
         if (seen := values(name))
     }
-    hidden = ("dataset", "model", "num_train", "method", "options", *spans)
+    hidden = ("dataset", "model", "samples", "method", "options", *spans)
     training: dict[str, Any] = {"metric": metric, **({"norm": norm} if norm else {})}
     for name in ("norm", *FOLLOW, *FACTS):
         if name not in hidden and (seen := values(name)):

@@ -3,7 +3,7 @@
 ::
 
     method = tstar.lab.methods.get("insert-ln")            # options as keywords: affine=False
-    recipe = method.prepare(model, tstar.lab.methods.Facts(num_features=512, num_classes=100))
+    recipe = method.prepare(model, tstar.lab.methods.Setting(num_features=512, num_classes=100))
     loss = recipe.loss(recipe.model(x), y, x)
 
 A name may carry options: ``"insert-ln:affine=false"``. Names are listed without importing torch.
@@ -27,13 +27,13 @@ from tstar.lab import own
 
 if TYPE_CHECKING:
     from tstar.lab.methods.calibration import calibrate
-    from tstar.lab.methods.interface import Facts, Method, Recipe
     from tstar.lab.methods.temperature_check import search
+    from tstar.lab.recipe import Method, Recipe, Setting
 
-__all__ = ["Facts", "Method", "Recipe", "calibrate", "get", "list", "search"]
+__all__ = ["Method", "Recipe", "Setting", "calibrate", "get", "list", "search"]
 __getattr__ = lazy(
     __name__,
-    dict.fromkeys(("Facts", "Method", "Recipe"), "interface")
+    dict.fromkeys(("Method", "Recipe", "Setting"), "common")
     | {"calibrate": "calibration", "search": "temperature_check"},
 )
 
@@ -74,7 +74,7 @@ def get(name: str, **options: Any) -> Method:
     Raises:
         TstarError: there is no such method, or it has no such option.
     """
-    from tstar.lab.methods.interface import Method, own_method
+    from tstar.lab.recipe import Method, own_method
 
     if name not in _METHODS and own.is_reference(name):
         return own_method(name, options)
@@ -92,7 +92,8 @@ def get(name: str, **options: Any) -> Method:
     function = getattr(module, word.replace("-", "_") or "ours")
     given = {"variant": variant} if variant else {}
     chosen = given | _checked(base, function, options, given)
-    return Method(base, function, frozenset(needs.split()), chosen)
+    search = getattr(module, "search", None)
+    return Method(base, function, frozenset(needs.split()), chosen, search)
 
 
 def list() -> list[str]:  # type: ignore[valid-type]

@@ -13,26 +13,13 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, TstarWarning
 from tstar.imports import require
-from tstar.lab.methods.common import at_temperature, missing, predict
-from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.measuring import calibration_error, predict
+from tstar.lab.methods.common import at_temperature, missing
+from tstar.lab.recipe import Recipe, Setting
 from tstar.output_layer import tempered_heads
 from tstar.surgery import temper
 
 LOWEST, HIGHEST = 0.01, 100.0  # bounds of T
-
-
-def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = 15) -> float:
-    r"""Expected calibration error: Σ_b (n_b/n)·|accuracy_b − confidence_b|.
-
-    Bin b holds the samples whose largest probability lies in [b/B, (b+1)/B).
-
-    Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
-    """
-    sure, predicted = probabilities.detach().max(1)
-    edges = torch.linspace(0, 1, bins + 1, dtype=sure.dtype, device=sure.device)
-    of = (torch.bucketize(sure, edges, right=True) - 1).clamp_(0, bins - 1)
-    gaps = (predicted == targets).double() - sure.double()
-    return float(gaps.new_zeros(bins).index_add(0, of, gaps).abs().sum() / len(targets))
 
 
 def nll(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> float:
@@ -115,7 +102,7 @@ def calibrate(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[nn.Mod
     return scaled, result
 
 
-def temperature_scaling(model: nn.Module, facts: Facts) -> Recipe:
+def temperature_scaling(model: nn.Module, setting: Setting) -> Recipe:
     r"""Train with CE(z, y); then T = argmin_{T>0} CE(z/T, y) on validation data, weights frozen.
 
     Eval mode is enforced and restored; the argmax, and so the accuracy, never changes. NLL and ECE
@@ -131,6 +118,6 @@ def temperature_scaling(model: nn.Module, facts: Facts) -> Recipe:
         return asdict(_scale(model, predict(model, inputs), targets))
 
     # Trained with a head at T = 1, so that afterwards only a buffer changes.
-    recipe = at_temperature(model, 1.0, facts, norm=None)
+    recipe = at_temperature(model, 1.0, setting, norm=None)
     recipe.finish = finish
     return recipe

@@ -12,14 +12,14 @@ from tstar.formula import temperature
 from tstar.head import Norm, class_dim, weight_of
 from tstar.lab.methods.backbone import Backbone
 from tstar.lab.methods.common import at_temperature, missing, with_head
-from tstar.lab.methods.interface import Facts, Recipe
 from tstar.lab.methods.rules import adacos_scale, normface_scale, rule
+from tstar.lab.recipe import Recipe, Setting
 from tstar.schedule import Schedule
 
 
 def fixed(
     model: nn.Module,
-    facts: Facts,
+    setting: Setting,
     *,
     temperature: float = 1.0,
     norm: Norm | Literal["none"] | None = None,
@@ -35,20 +35,20 @@ def fixed(
             ``"times-t"`` (multiplied by T) or ``"matched"`` (as large as the plain model's,
             measured on one batch).
     """
-    return at_temperature(model, temperature, facts, None if norm == "none" else norm, backbone)
+    return at_temperature(model, temperature, setting, None if norm == "none" else norm, backbone)
 
 
-def sqrt_m(model: nn.Module, facts: Facts) -> Recipe:
+def sqrt_m(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(z/sqrt(M), y), no norm inserted: attention's rule, the output layer's rows as keys.
 
     Reference: Vaswani et al. 2017, eq. 1; the paper's row "T = sqrt(M)" (S).
     """
-    return at_temperature(model, rule("sqrt-m", facts.num_features), facts, norm=None)
+    return at_temperature(model, rule("sqrt-m", setting.num_features), setting, norm=None)
 
 
 def ours(
     model: nn.Module,
-    facts: Facts,
+    setting: Setting,
     *,
     variant: Literal["base", "csg", "cn", "csgcn"] = "cn",
     schedule: Literal["constant", "linear", "cosine", "warmup", "step"] = "constant",
@@ -64,14 +64,15 @@ def ours(
             (``"warmup"``), or train at T*/4 for the first three quarters and at T* in the last
             (``"step"``, the shape of heated-up softmax). All but the constant are ours.
     """
-    if "csg" in variant and facts.csg is None:
+    if "csg" in variant and setting.csg is None:
         hint = "pass csg=… (see tstar.csg), or take 'ours-cn' or 'ours-base'."
         raise missing(f"ours-{variant}", "csg", hint)
-    T = temperature(facts.num_features, facts.num_classes, facts.csg, variant=variant)
-    recipe = at_temperature(model, T, facts, norm="batch")
+    T = temperature(setting.num_features, setting.num_classes, setting.csg, variant=variant)
+    recipe = at_temperature(model, T, setting, norm="batch")
     if schedule == "constant":
         return recipe
-    last, epochs = max(facts.epochs - 1, 1), facts.epochs
+    epochs = int(setting.training.epochs or 1)
+    last = max(epochs - 1, 1)
     over = {
         "linear": Schedule.linear(1.0, T, last),
         "cosine": Schedule.cosine(1.0, T, last),
@@ -121,15 +122,15 @@ class UnitHead(nn.Module):
         return (logits / self.temperature).movedim(-1, self._dim)
 
 
-def heated_up(model: nn.Module, facts: Facts) -> Recipe:
+def heated_up(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(ŵ_k·BN(h)/T, y), ŵ_k = w_k/‖w_k‖, T = sqrt(M)/16; then 4·T.
 
     The last quarter of the epochs runs at 4·T and a tenth of the learning rate.
 
     Reference: Zhang et al. 2018, "Heated-Up Softmax Embedding" (S).
     """
-    T = rule("heated-up", facts.num_features)
-    recipe = with_head(model, facts, lambda layer: UnitHead(layer, T, "batch"))
+    T = rule("heated-up", setting.num_features)
+    recipe = with_head(model, setting, lambda layer: UnitHead(layer, T, "batch"))
     heated = Schedule(lambda hot: 4 * T if hot else T).drive(recipe.model)
 
     def on_epoch(epoch: int, epochs: int) -> float:
@@ -141,20 +142,20 @@ def heated_up(model: nn.Module, facts: Facts) -> Recipe:
     return recipe
 
 
-def adacos_fixed(model: nn.Module, facts: Facts) -> Recipe:
+def adacos_fixed(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(s·cos(w_k, h), y) with s = sqrt(2)·ln(K − 1); refused at K = 2, where s = 0.
 
     Reference: Zhang et al. 2019, "AdaCos", the fixed scale (S).
     """
-    T = 1 / adacos_scale(facts.num_classes)
-    return with_head(model, facts, lambda layer: UnitHead(layer, T, "cosine"))
+    T = 1 / adacos_scale(setting.num_classes)
+    return with_head(model, setting, lambda layer: UnitHead(layer, T, "cosine"))
 
 
-def normface_bound(model: nn.Module, facts: Facts) -> Recipe:
+def normface_bound(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(s·cos(w_k, h), y) with s = (K−1)/K·ln((K−1)·P/(1−P)), P = 0.99.
 
     Reference: Wang et al. 2017, "NormFace"; Wang et al. 2018, "CosFace", the bound on s (S). That
     we take the bound itself as the scale, and P = 0.99, is ours.
     """
-    T = 1 / normface_scale(facts.num_classes)
-    return with_head(model, facts, lambda layer: UnitHead(layer, T, "cosine"))
+    T = 1 / normface_scale(setting.num_classes)
+    return with_head(model, setting, lambda layer: UnitHead(layer, T, "cosine"))

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tstar.errors import TstarError
-from tstar.lab.methods.common import Loss, cross_entropy, default, missing
-from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.methods.common import default, missing
+from tstar.lab.recipe import Loss, Recipe, Setting, cross_entropy
 
 LOWEST, HIGHEST = 1.0, 20.0  # bounds of Meta KD's temperatures
 
@@ -40,34 +40,40 @@ def divergence(
 
 
 def _distilled(
-    model: nn.Module, facts: Facts, soft: Callable[[Tensor, Tensor], Tensor], weight: float = 0.9
+    model: nn.Module,
+    setting: Setting,
+    soft: Callable[[Tensor, Tensor], Tensor],
+    weight: float = 0.9,
 ) -> Recipe:
     """L = 0.1·CE(z_s, y) + weight·soft(z_s, z_t), the teacher a frozen copy in eval mode."""
-    if facts.teacher is None:
+    if setting.teacher is None:
         raise TstarError(
             "Distillation needs a teacher; pass a trained model with the same classes as "
-            "Facts.teacher."
+            "Setting.teacher."
         )
-    teacher, hard = copy.deepcopy(facts.teacher).eval().requires_grad_(False), cross_entropy(facts)
+    teacher, hard = (
+        copy.deepcopy(setting.teacher).eval().requires_grad_(False),
+        cross_entropy(setting),
+    )
 
     def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         with torch.no_grad():
             taught = teacher.to(inputs.device)(inputs)
         return 0.1 * hard(logits, targets, inputs) + weight * soft(logits, taught)
 
-    recipe = default(model, facts)
+    recipe = default(model, setting)
     recipe.loss = loss
     return recipe
 
 
-def kd(model: nn.Module, facts: Facts, *, tau: float = 4.0) -> Recipe:
+def kd(model: nn.Module, setting: Setting, *, tau: float = 4.0) -> Recipe:
     r"""L = 0.1·CE(z_s, y) + 0.9·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)).
 
     As τ grows the second term's gradient becomes that of matching centered logits.
 
     Reference: Hinton, Vinyals & Dean 2015; τ = 4, 0.1 and 0.9 as in mdistiller (S).
     """
-    return _distilled(model, facts, lambda s, t: divergence(s, t, tau))
+    return _distilled(model, setting, lambda s, t: divergence(s, t, tau))
 
 
 def standardize(logits: Tensor) -> Tensor:
@@ -76,7 +82,7 @@ def standardize(logits: Tensor) -> Tensor:
     return centered / (1e-7 + logits.std(dim=1, keepdim=True))
 
 
-def logit_standardization(model: nn.Module, facts: Facts, *, tau: float = 2.0) -> Recipe:
+def logit_standardization(model: nn.Module, setting: Setting, *, tau: float = 2.0) -> Recipe:
     r"""L = 0.1·CE(z_s, y) + 9·τ²·KL(softmax(Z(z_t)/τ) ‖ softmax(Z(z_s)/τ)).
 
     Z standardizes a sample's logits, so that each sample's own spread is its temperature.
@@ -87,7 +93,7 @@ def logit_standardization(model: nn.Module, facts: Facts, *, tau: float = 2.0) -
     def soft(z_s: Tensor, z_t: Tensor) -> Tensor:
         return divergence(standardize(z_s), standardize(z_t), tau)
 
-    return _distilled(model, facts, soft, weight=9.0)
+    return _distilled(model, setting, soft, weight=9.0)
 
 
 def reversal(epoch: int) -> float:
@@ -108,7 +114,7 @@ class AdversarialTemperature(nn.Module):
         return 1 + 20 * torch.sigmoid(still + self.factor * (self.u - still))
 
 
-def ctkd(model: nn.Module, facts: Facts) -> Recipe:
+def ctkd(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = 0.1·CE(z_s, y) + 0.9·τ²·KL(softmax(z_t/τ) ‖ softmax(z_s/τ)).
 
     With τ = 1 + 20·sigmoid(u), the student descends L; u receives ∂L/∂u·λ(e). As λ goes
@@ -119,7 +125,7 @@ def ctkd(model: nn.Module, facts: Facts) -> Recipe:
     temperature; u₀ = 1, 0.1 and 0.9, ten epochs for λ (S).
     """
     tau = AdversarialTemperature().to(next(model.parameters()))
-    recipe = _distilled(model, facts, lambda s, t: divergence(s, t, tau()))
+    recipe = _distilled(model, setting, lambda s, t: divergence(s, t, tau()))
 
     def on_epoch(epoch: int, epochs: int) -> float:
         tau.factor = reversal(epoch)
@@ -160,7 +166,9 @@ def lookahead_loss(
         return F.cross_entropy(output(ahead, validation[0]), validation[1])
 
 
-def meta_kd(model: nn.Module, facts: Facts, *, tau: float = 4.0, tau_lr: float = 10.0) -> Recipe:
+def meta_kd(
+    model: nn.Module, setting: Setting, *, tau: float = 4.0, tau_lr: float = 10.0
+) -> Recipe:
     r"""L_train = 0.1·CE(z_s, y) + 0.9·τ_s·τ_t·KL(softmax(z_t/τ_t) ‖ softmax(z_s/τ_s)),
 
     with θ' = θ − η∇_θ L_train(θ, τ). Before each step τ descends L_val(θ') at rate η_τ
@@ -175,9 +183,9 @@ def meta_kd(model: nn.Module, facts: Facts, *, tau: float = 4.0, tau_lr: float =
     look-ahead, one temperature for all samples, τ₀ = 4, the bounds, η_τ, the weights and the
     factor τ_s·τ_t.
     """
-    if facts.validation is None or len(facts.validation[1]) == 0:
+    if setting.validation is None or len(setting.validation[1]) == 0:
         raise missing("meta-kd", "validation data")
-    held_out = facts.validation
+    held_out = setting.validation
     # (τ_s, τ_t): trained here, not by the optimizer
     taus = torch.full((2,), min(max(tau, LOWEST), HIGHEST))
     seen = 0
@@ -185,7 +193,7 @@ def meta_kd(model: nn.Module, facts: Facts, *, tau: float = 4.0, tau_lr: float =
     def soft(z_s: Tensor, z_t: Tensor) -> Tensor:
         return divergence(z_s, z_t, *taus.to(z_s.device, z_s.dtype))
 
-    recipe = _distilled(model, facts, soft)
+    recipe = _distilled(model, setting, soft)
     loss = recipe.loss
 
     def on_batch(model: nn.Module, inputs: Tensor, targets: Tensor, lr: float) -> None:

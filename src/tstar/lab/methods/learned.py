@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from tstar.head import class_dim, weight_of
 from tstar.lab.methods.common import with_head
-from tstar.lab.methods.interface import Facts, Recipe
 from tstar.lab.models.layers import ChannelNorm
+from tstar.lab.recipe import Recipe, Setting
 
 BOUNDS = (math.log(1 / 512), math.log(100))
 _ONE = math.log(math.e - 1)  # softplus of this is 1
@@ -35,13 +35,13 @@ class LearnedHead(nn.Module):
         return logits * self.log_scale.exp()
 
 
-def learned_temperature(model: nn.Module, facts: Facts) -> Recipe:
+def learned_temperature(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(exp(s)·z, y), s trained jointly, exp(s) = 1/T clamped to [1/512, 100].
 
     Reference: Radford et al. 2021, "CLIP": log-parametrized, clamped at 100 (S). The start at 1 and
     the lower bound 1/512 (the paper's highest temperature) are ours.
     """
-    recipe = with_head(model, facts, LearnedHead)
+    recipe = with_head(model, setting, LearnedHead)
     (head,) = (m for m in recipe.model.modules() if isinstance(m, LearnedHead))
     recipe.report = lambda: {"temperature": math.exp(-head.log_scale.item())}
     return recipe
@@ -67,7 +67,7 @@ class RelaxedHead(nn.Module):
         return (F.softplus(u) + 1e-6) * logits
 
 
-def relaxed_softmax(model: nn.Module, facts: Facts) -> Recipe:
+def relaxed_softmax(model: nn.Module, setting: Setting) -> Recipe:
     r"""L = CE(α(x)·z, y), α(x) > 0 an extra output of the network, trained jointly.
 
     α = softplus(u) + 1e-6, u = v·h + c with v = 0 and c = ln(e − 1) at the start: α = 1.
@@ -75,10 +75,10 @@ def relaxed_softmax(model: nn.Module, facts: Facts) -> Recipe:
     Reference: Neumann, Zisserman & Vedaldi 2018, "Relaxed Softmax" (S). How α is kept positive,
     and its start, are ours.
     """
-    return with_head(model, facts, RelaxedHead)
+    return with_head(model, setting, RelaxedHead)
 
 
-def insert_ln(model: nn.Module, facts: Facts, *, affine: bool = True) -> Recipe:
+def insert_ln(model: nn.Module, setting: Setting, *, affine: bool = True) -> Recipe:
     r"""L = CE(LayerNorm_K(z), y), LayerNorm(z) = g ⊙ (z − mean z)/sqrt(var z + 1e-5) + c.
 
     Symbols: z (B, K) logits, mean and (biased) variance over a sample's K logits, g and c (K,) the
@@ -94,4 +94,4 @@ def insert_ln(model: nn.Module, facts: Facts, *, affine: bool = True) -> Recipe:
         norm = kind(len(weight), elementwise_affine=affine, **place)
         return nn.Sequential(OrderedDict(layer=layer, norm=norm))
 
-    return with_head(model, facts, change)
+    return with_head(model, setting, change)

@@ -12,12 +12,12 @@ from torch import nn
 from tstar.checks import whole
 from tstar.errors import TstarError
 from tstar.lab.methods.closed_forms import fixed
-from tstar.lab.methods.interface import Facts, Method, Recipe
+from tstar.lab.recipe import Method, Recipe, Setting
 
 
 def temperature_check(
     model: nn.Module,
-    facts: Facts,
+    setting: Setting,
     *,
     points: int = 7,
     lowest: float = 1e-2,
@@ -70,7 +70,9 @@ def search(method: Method, score: Callable[[Method], float | None]) -> Search:
     trials = []
     for i in range(points):
         T = math.exp(-(low + (high - low) / (points - 1) * i))
-        value = score(replace(method, name="fixed", function=fixed, options={"temperature": T}))
+        value = score(
+            replace(method, name="fixed", function=fixed, options={"temperature": T}, search=None)
+        )
         trials.append(Trial(T, value if value is not None and math.isfinite(value) else None))
     done = [trial for trial in trials if trial.score is not None]
     if not done:
@@ -80,8 +82,3 @@ def search(method: Method, score: Callable[[Method], float | None]) -> Search:
         )
     best = max(done, key=lambda t: (t.score or 0.0, -abs(math.log(t.temperature))))
     return Search(best, tuple(trials))
-
-
-def runs_of(method: Method) -> int:
-    """How many training runs a method takes: the points of its search, else 1."""
-    return int(method.options["points"]) if method.function is temperature_check else 1

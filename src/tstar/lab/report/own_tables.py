@@ -144,7 +144,7 @@ def methods_table(records: Records) -> Table:
     if others.empty:
         raise TstarError("No method was run beside fixed temperatures.")
     # A run that failed or diverged early has no length of its own.
-    names = [n for n in FACTS if n in others and n not in ("epochs", "steps", "num_train")]
+    names = [n for n in FACTS if n in others and n not in ("epochs", "steps", "samples")]
     several = [n for n in names if n != "dataset" and others[n].nunique(dropna=False) > 1]
     told = dict.fromkeys(["dataset", "model", "num_features", *several])
     rows: list[dict[str, Any]] = []
@@ -199,7 +199,7 @@ def _method(name: str, runs: pd.DataFrame, records: Records) -> dict[str, Any]:
 def data_table(records: Records) -> Table:
     """One row per data set."""
     columns = {"domain": "domain", "num_classes": "classes K", "csg": "csg"}
-    columns |= {"num_train": "training samples"}
+    columns |= {"samples": "training samples"}
     there = {name: label for name, label in columns.items() if name in records.frame}
     sets = records.frame.groupby("dataset")
     made = sets[[*there]].first().rename(columns=there).assign(runs=sets.size())

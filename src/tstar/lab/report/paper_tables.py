@@ -62,7 +62,7 @@ _NAMES = {
 }
 # What a training may differ in from the paper's of the same name.
 _ABOUT = {
-    **{"size": "pixels", "num_train": "samples", "epochs": "epochs", "steps": "steps"},
+    **{"size": "pixels", "samples": "samples", "epochs": "epochs", "steps": "steps"},
     **{"csg": "csg", "num_classes": "classes"},
 }
 _TRANSFORMER = re.compile(r"vit|swin|deit|beit|bert|former|minilm", re.IGNORECASE)

@@ -21,7 +21,7 @@ SHOWN = {
     **{"temperature": "T", "scenario": "scenario", "optimizer": "optimizer", "lr": "lr"},
     **{"weight_decay": "weight decay", "epochs": "epochs", "steps": "steps", "loss": "loss"},
     **{"metric": "metric", "batch_size": "batch", "label_smoothing": "smoothing"},
-    **{"augment": "augment", "num_train": "samples", "seed": "seed", "val_accuracy": "val [%]"},
+    **{"augment": "augment", "samples": "samples", "seed": "seed", "val_accuracy": "val [%]"},
     **{"test_accuracy": "test [%]", "train_accuracy": "train [%]", "nll": "NLL", "ece": "ECE"},
     **{"seconds": "seconds", "error": "error"},
 }

@@ -30,8 +30,8 @@ _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "n
 CHOSEN = {"val": "validation", "test": "test"}
 # How a fact is said in a title.
 _SAID = {
-    **{"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
-    **{"num_classes": "K = {}", "num_features": "M = {}", "train_samples": "of {} samples"},
+    **{"size": "{} px", "samples": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
+    **{"num_classes": "K = {}", "num_features": "M = {}"},
     **dict.fromkeys(("optimizer", "scenario", "schedule", "dataset", "model"), "{}"),
 }
 

@@ -1,50 +1,78 @@
-"""The columns of a store: what is known of each run, and of which kind."""
+"""The columns of a store: a run as it was asked for and trained, and what came out."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
-from tstar.lab.sweep.spec import GONE, KINDS, LATER
+from tstar.lab.sweep.spec import FIELDS, kind_of
+from tstar.training import described
 
 FINAL = ("done", "diverged")
-STATUSES = (*FINAL, "failed")  # "running" too in stores of earlier versions: such a run is missing
+STATUSES = (*FINAL, "failed")
 
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What a row of a store has besides the fields of its spec.
+
+    In a row M, T, norm, samples, epochs and steps are as trained; ``spec`` has what was asked.
+    Accuracies are shares after the last epoch.
+    """
+
+    key: str = described("the name of the run: a hash of its spec", "", label="key", listed=True)
+    status: str = described("done, diverged or failed", "", label="status", listed=True)
+    attempts: int = described("how often it was tried", 1)
+    num_classes: int | None = described("K, the number of classes", label="K", condition=True)
+    domain: str | None = described("image, signal, vector or text", label="domain")
+    teacher: str | None = described("the key of its teacher")
+    spec: str | None = described("what was asked, as JSON", json=True)
+    studies: str | None = described(
+        "that ask for it, as JSON: name → hash, null if it asks no longer", json=True
+    )
+    val_accuracy: float | None = described("on the part held out", label="val %", listed=True)
+    test_accuracy: float | None = described("on the test part", label="test %", listed=True)
+    train_accuracy: float | None = described("on the last epoch's batches", label="train %")
+    train_loss: float | None = described("on the last epoch's batches", label="train loss")
+    val_loss: float | None = described("on the part held out", label="val loss")
+    nll: float | None = described("mean −log p of the true class, test part", label="NLL")
+    ece: float | None = described("expected calibration error, test part", label="ECE")
+    val_metric: float | None = described("a metric of your own", label="val metric", listed=True)
+    test_metric: float | None = described("a metric of your own", label="test metric", listed=True)
+    seconds: float | None = described("of the training", label="time", listed=True)
+    images_per_second: float | None = described("samples trained on")
+    trainings: int | None = described("that it took, with a search's and a teacher's")
+    curves: str | None = described("quantity → one number per epoch, as JSON", json=True)
+    extra: str | None = described("what the method recorded, as JSON", json=True)
+    versions: str | None = described("what it was made with, as JSON", json=True)
+    commit: str | None = described("of the code")
+    error: str | None = described("why it failed")
+    host: str | None = described("where it was trained")
+    started: float | None = described("seconds since 1970")
+    finished: float | None = described("seconds since 1970", label="ended", listed=True)
+
+
+# Every column, in the order of a row.
+_OWN = {item.name: item for item in fields(StoredRun)}
+_FIRST = ("key", "status", "attempts")
+TABLE: dict[str, Field[Any]] = {name: _OWN[name] for name in _FIRST} | FIELDS | _OWN
+LABELS = {name: item.metadata["label"] for name, item in TABLE.items() if item.metadata["label"]}
+_SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
+_RULES = {
+    "key": "TEXT PRIMARY KEY",
+    "status": "TEXT NOT NULL CHECK (status IN ('done', 'diverged', 'failed'))",
+    "attempts": "INTEGER NOT NULL",
+}
+COLUMNS = {name: _RULES.get(name, _SQL[kind_of(item)]) for name, item in TABLE.items()}
 SCORES = ("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece")
 # A metric of your own: column → its name in `extra`.
 METRICS = {"val_metric": "val_metric", "test_metric": "metric"}
-_SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
-COLUMNS: dict[str, str] = {
-    "key": "TEXT PRIMARY KEY",
-    "status": "TEXT NOT NULL CHECK (status IN ('running', 'done', 'diverged', 'failed'))",
-    "attempts": "INTEGER NOT NULL",
-    # What was run; M, norm, T, epochs and steps as trained. `spec` has what was asked.
-    **{name: _SQL[kind] for name, kind in KINDS.items()},
-    **dict.fromkeys(GONE, "REAL"),
-    **dict.fromkeys(("domain", "teacher", "spec"), "TEXT"),
-    **dict.fromkeys(("num_train", "num_classes"), "INTEGER"),
-    "studies": "TEXT",  # that ask for it: JSON, name → hash, null if it asks no longer
-    # What came out.
-    **dict.fromkeys((*SCORES, *METRICS, "seconds", "images_per_second"), "REAL"),
-    "trainings": "INTEGER",
-    **dict.fromkeys(("curves", "extra", "versions", "commit", "error"), "TEXT"),
-    # Where it was trained, and when, in seconds since 1970.
-    "host": "TEXT",
-    **dict.fromkeys(("started", "finished"), "REAL"),
-}
-# Columns of later schemas, with what older runs had there. csg is a column of the first.
-ADDED: dict[str, object] = {
-    **{name: value for name, value in LATER.items() if name != "csg"},
-    **GONE,
-    "nesterov": 0,
-    "studies": None,
-    **dict.fromkeys(METRICS),
-}
 WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
-OPENED = (*WRITTEN, "options", "spec", "studies")  # every column that holds JSON
+OPENED = ("options", *(name for name, item in TABLE.items() if item.metadata.get("json")))
 # 0, 1, or the name of a part of your own: SQLite keeps text in a column of numbers as text.
-MIXED = ("augment",)
+MIXED = tuple(name for name, item in TABLE.items() if "bool | str" in str(item.type))
 _TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
 
 
@@ -61,21 +89,16 @@ def fits(name: str, value: object) -> bool:
     return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
 
 
+def default_of(name: str) -> Any:
+    """What a run has in a column by default, as a store writes it."""
+    value = TABLE[name].default
+    return int(value) if isinstance(value, bool) else None if value is MISSING else value
+
+
 def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
     """The values of a metric of your own, among what a run recorded."""
     found = {name: extra.get(recorded) for name, recorded in METRICS.items()}
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
-
-
-def recovered(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What older stores kept in `extra` (a metric) and in `spec` (an augmentation's name)."""
-    found: dict[str, Any] = {}
-    if row["metric"] is not None and all(row[name] is None for name in METRICS):
-        found |= own_scores(json_object(row["extra"]))
-    if row["source"] is not None:
-        asked = json_object(row["spec"])
-        found |= {name: asked[name] for name in MIXED if isinstance(asked.get(name), str)}
-    return found
 
 
 def json_object(text: object) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from typing import Protocol
 import torch
 
 from tstar.errors import TstarError, unknown
-from tstar.lab.sweep.execute import DataKey, Job, Outcome, execute
+from tstar.lab.sweep.execute import Job, Outcome, execute
+from tstar.lab.sweep.materials import DataKey
 from tstar.lab.training.parts import pick_device
 
 ENGINES = ("local", "ray")

@@ -16,8 +16,7 @@ from tstar.errors import TstarError
 from tstar.lab.data import DataSet
 from tstar.lab.data.catalogue import CATALOGUE
 from tstar.lab.data.cifar100 import AT_TEN, suffix_of
-from tstar.lab.methods.temperature_check import runs_of
-from tstar.lab.sweep.execute import DataKey, build_model, get_method, inputs_for, load_data
+from tstar.lab.sweep.materials import DataKey, build_model, get_method, inputs_for, load_data
 from tstar.lab.sweep.plan import Todo, make_plan
 from tstar.lab.sweep.spec import Spec
 from tstar.lab.sweep.store import Store
@@ -32,7 +31,7 @@ _SLOW = 0.05  # seconds
 
 def kind_of(spec: Spec) -> tuple[object, ...]:
     """What the time of a training step depends on, the model first."""
-    return spec.model, spec.dataset, spec.size, spec.num_features, spec.config.batch_size
+    return spec.model, spec.dataset, spec.size, spec.num_features, spec.batch_size
 
 
 def shape_of(name: str) -> tuple[int, int, int, int] | None:
@@ -75,7 +74,7 @@ class DryRun:
                 raise
             self.missing[key.dataset] = str(error)
         classes, pixels, train, test = shape
-        self._sizes[key] = min(key.train_samples or train, train), test
+        self._sizes[key] = min(key.samples or train, train), test
         classes, size = key.classes or classes, key.size or pixels
         labels = torch.arange(max(256, 2 * classes)) % classes
         random, shape = torch.Generator().manual_seed(0), (len(labels), 3, size, size)
@@ -85,7 +84,7 @@ class DryRun:
 
     def run_seconds(self, spec: Spec, per_step: float) -> float:
         """The time of one run: its steps, the validation part after each epoch, the test set."""
-        config, (samples, tested) = spec.config, self._sizes[DataKey.of(spec)]
+        config, (samples, tested) = spec, self._sizes[DataKey.of(spec)]
         held_out = round(samples * config.val_fraction)
         steps, epochs = length(samples - held_out, config)
         tests = (epochs if config.test_curve else 1) * tested
@@ -93,14 +92,14 @@ class DryRun:
         method = get_method(spec)
         step = per_step * (1 + FORWARD * ("teacher" in method.needs))
         one = steps * step + ((epochs + 1) * held_out + tests) * forward
-        return one * runs_of(method)
+        return one * method.trainings
 
     def probe(self, spec: Spec, device: str) -> float:
         """Seconds per training step of this run, on one thread as a worker has it."""
         data = inputs_for(spec, self.read(DataKey.of(spec)), self.data_root)
         scratch = replace(spec, weights=None, scenario="scratch")
         model = build_model(scratch, data, self.data_root)
-        config = replace(spec.config, device=device)
+        config = replace(spec, device=device)
         few = replace(config, batch_size=min(_BATCH, config.batch_size))
         threads = torch.get_num_threads()
         torch.set_num_threads(1)

@@ -13,11 +13,10 @@ from tstar.errors import TstarError, guarded
 from tstar.lab.data import DataSet
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL
-from tstar.lab.sweep.execute import (
+from tstar.lab.sweep.execute import Job, execute
+from tstar.lab.sweep.materials import (
     DataKey,
-    Job,
     build_model,
-    execute,
     get_method,
     inputs_for,
     load_data,
@@ -101,7 +100,7 @@ def make_plan(
         _rehearse([s for s in mine if s.source is not None], data, data_root, places)
         for spec in mine:
             need, full = needs[spec.method, spec.options], replace(spec, data_checksum=digest)
-            if "validation" in need and spec.config.val_fraction == 0:
+            if "validation" in need and spec.val_fraction == 0:
                 raise TstarError(
                     f"val_fraction > 0 must hold for method {spec.method!r}, which uses "
                     "validation data."
@@ -150,15 +149,14 @@ def _check_networks(specs: list[Spec], data: DataSet, root: str | None, places: 
 
 def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
     """One step with each combination of parts of your own: a broken one is told before any run."""
-    combinations = {tuple(s.to_dict()[name] for name in OWN): s for s in reversed(specs)}
+    combinations = {tuple(getattr(s, name) for name in OWN): s for s in reversed(specs)}
     for spec in combinations.values():
         if "teacher" in get_method(spec.resolved(places)).needs:
             continue  # its teacher is not trained yet
-        size = min(32, spec.config.batch_size)
-        config = replace(spec.config, steps=1, batch_size=size, compile=False)
+        size = min(32, spec.batch_size)
         fewest = max(data.num_classes, min(4 * size, len(data.y_train)))
         small = data.subset(min(2 * fewest, len(data.y_train)), min(64, len(data.y_test)))
-        trial = replace(spec, config=config, data_checksum=None)
+        trial = replace(spec, steps=1, batch_size=size, compile=False, data_checksum=None)
         outcome = execute(Job(trial, root, spec.csg or 1.0, places=places), small)
         if outcome.status not in FINAL:
             why = outcome.values["error"].strip()

@@ -17,7 +17,8 @@ import torch
 from tstar.errors import TstarError
 from tstar.imports import require
 from tstar.lab.data import DataSet
-from tstar.lab.sweep.execute import DataKey, Job, Outcome, execute, load_data
+from tstar.lab.sweep.execute import Job, Outcome, execute
+from tstar.lab.sweep.materials import DataKey, load_data
 
 _PATIENCE = 20.0  # seconds without a connection after which the cluster is gone
 _LOOK = 5.0  # seconds in which a head that is there takes one

@@ -15,7 +15,8 @@ from tstar.lab import own
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL, opened
 from tstar.lab.sweep.engine import Engine, make_engine, refuse_workers
-from tstar.lab.sweep.execute import DataKey, Outcome
+from tstar.lab.sweep.execute import Outcome
+from tstar.lab.sweep.materials import DataKey
 from tstar.lab.sweep.plan import Todo, make_plan
 from tstar.lab.sweep.provenance import commit
 from tstar.lab.sweep.spec import Spec

@@ -5,46 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from tstar.checks import positive, positive_csg, share
-from tstar.errors import TstarError, unknown
+from tstar.checks import positive, share, whole
+from tstar.errors import TstarError
 from tstar.lab.training.config import Config
-from tstar.training import SCENARIOS
+from tstar.training import described
 
-# Raise this when the training code changes so that the same spec gives another result.
+# Raise this when the training code or a default changes so that a spec gives another result.
 PROTOCOL = 1
-_CHOICES = {
-    "scenario": SCENARIOS,
-    "norm": ("batch", "none"),
-    "backbone": ("as-is", "matched", "times-t"),
-    "head_init": ("own", "paper"),
-}
-CONFIG_FIELDS = tuple(item.name for item in fields(Config) if item.name != "device")
-# Fields that came later, with what older runs had there: at that value they are no part of the key.
-LATER: dict[str, object] = {
-    **dict.fromkeys(("trunk_features", "depth", "classes", "train_samples", "csg", "source")),
-    **dict.fromkeys(("clip_norm", "metric")),
-    **{
-        "label_noise": 0.0,
-        "backbone": "as-is",
-        "data_seed": 0,
-        "nesterov": False,
-        "beta1": 0.9,
-        "beta2": 0.999,
-    },
-    **{"loss": "cross-entropy", "head_lr": 1.0, "head_init": "own"},
-}
-# Fields that are no more, with what they were if unused: specs that have them so are read.
-GONE = dict.fromkeys(("mixup", "dropout", "ema"), 0.0)
-# Fields that may name a part of your own (tstar.lab.own).
-OWN = ("dataset", "model", "method", "optimizer", "schedule", "augment", "loss", "metric")
 # What an optimizer does not read.
 _IGNORED = {"sgd": ("beta1", "beta2"), **dict.fromkeys(("adam", "adamw"), ("momentum", "nesterov"))}
 # Where the parts of your own are: field → name → reference.
 Places = Mapping[str, Mapping[str, str]]
+_MOST = 2**31 - 1  # of whole numbers, seeds among them
+_count, _seed = (partial(whole, least=least, most=_MOST) for least in (1, 0))
 
 
 def is_absolute(path: str) -> bool:
@@ -61,72 +39,135 @@ def check_below_root(field: str, value: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Spec:
-    """One run of a study.
+@dataclass(frozen=True, kw_only=True)
+class Spec(Config):
+    """One run of a study: what is trained, and how.
 
-    Attributes:
-        dataset: a data set's name, its path below the data root, or yours: ``f(root, size)``,
-            arrays or a ``DataSet``.
-        model: a network's name, or yours: ``f(num_classes, …)``, an ``nn.Module``.
-        seed: seed of the initial weights, the held-out part and the batches.
-        size: resize images to size×size pixels.
-        num_features: the width M of the output layer's input; the network's own by default.
-        method: ``"fixed"`` for a fixed temperature, a method's name, or yours: ``f(model, facts)``,
-            a ``Recipe``.
-        temperature: T, if the method is ``"fixed"``.
-        norm: ``"batch"`` or ``"none"`` before the output layer, if the method is ``"fixed"``; in a
-            study, none by default: the plain network.
-        options: the method's options, as JSON.
-        teacher_features: M of the teacher, for methods that need one.
-        role: ``"teacher"`` for a run whose weights are kept for such methods.
-        scenario: ``"scratch"`` or ``"finetune"``.
-        weights: for fine-tuning, ``"default"`` (the model library's own) or the path below the data
-            root of a state dict.
-        backbone: the gradient into the backbone, if the method is ``"fixed"``: ``"as-is"``,
-            ``"matched"`` (to the plain model's) or ``"times-t"`` (multiplied by T).
-        trunk_features: the width of the network before a last, wider layer of M features; its own
-            by default.
-        depth: the network's number of blocks; its own by default.
-        classes: use only this many classes.
-        train_samples: use only this many training samples.
-        label_noise: share of the training labels (validation included) that are drawn anew.
-        data_seed: seed of what is drawn from the data: classes, samples, noise.
-        csg: the data's difficulty, in place of the measured one.
-        head_init: the output layer's initial weights: the network's ``"own"``, or ``"paper"`` for
-            U(±1/√M), which the networks of this package have anyway.
-        source: hash of the files of your own parts, filled in when they are first imported.
-        data_checksum: of the arrays, filled in when the data are first read.
-        config: every number of the training protocol.
+    Fields that are not ``condition`` tell the runs of one condition apart; those with
+    ``study=False`` are filled in.
     """
 
-    dataset: str
-    model: str
-    seed: int = 0
-    size: int | None = None
-    num_features: int | None = None
-    method: str = "fixed"
-    temperature: float | None = None
-    norm: str | None = None
-    options: str = "{}"
-    teacher_features: int | None = None
-    role: str = "run"
-    scenario: str = "scratch"
-    weights: str | None = None
-    backbone: str = "as-is"
-    trunk_features: int | None = None
-    depth: int | None = None
-    classes: int | None = None
-    train_samples: int | None = None
-    label_noise: float = 0.0
-    data_seed: int = 0
-    csg: float | None = None
-    head_init: str = "own"
-    source: str | None = None
-    data_checksum: str | None = None
-    config: Config = field(default_factory=Config)
+    dataset: str = described(
+        "a data set's name, its path below the data root, or yours: f(root, size), arrays or a "
+        "DataSet",
+        MISSING,
+        label="data",
+        own=True,
+    )
+    size: int | None = described(
+        "resize images to size×size pixels", label="size", unit="px", check=_count
+    )
+    classes: int | None = described(
+        "use only this many classes", label="classes drawn", check=_count
+    )
+    label_noise: float = described(
+        "share of the training labels (those held out included) that are drawn anew",
+        0.0,
+        label="label noise",
+        check=share,
+    )
+    data_seed: int = described(
+        "seed of what is drawn from the data: classes, samples, noise",
+        0,
+        label="data seed",
+        check=_seed,
+    )
+    model: str = described(
+        "a network's name, or yours: f(num_classes, …), an nn.Module",
+        MISSING,
+        label="model",
+        own=True,
+    )
+    num_features: int | None = described(
+        "the width M of the output layer's input; the network's own by default",
+        label="M",
+        check=_count,
+    )
+    trunk_features: int | None = described(
+        "the width of the network before a last, wider layer of M features; its own by default",
+        label="trunk",
+        check=_count,
+    )
+    depth: int | None = described(
+        "the network's number of blocks; its own by default", label="depth", check=_count
+    )
+    weights: str | None = described(
+        'for fine-tuning, "default" (the model library\'s own) or the path below the data root of '
+        "a state dict",
+        label="weights",
+    )
+    head_init: str = described(
+        'the output layer\'s initial weights: the network\'s "own", or "paper" for U(±1/√M), which '
+        "the networks of this package have anyway",
+        "own",
+        label="head init",
+        choices=("own", "paper"),
+    )
+    method: str = described(
+        '"fixed" for a fixed temperature, a method\'s name, or yours: f(model, setting), a Recipe',
+        "fixed",
+        label="method",
+        own=True,
+        condition=False,
+    )
+    options: str = described(
+        "the method's options, as JSON", "{}", label="options", condition=False, study=False
+    )
+    temperature: float | None = described(
+        'T, if the method is "fixed"', label="T", check=positive, condition=False
+    )
+    norm: str | None = described(
+        '"batch" or "none" before the output layer, if the method is "fixed"; in a study, none by '
+        "default: the plain network",
+        label="norm",
+        choices=("batch", "none"),
+        condition=False,
+    )
+    backbone: str = described(
+        'the gradient into the backbone, if the method is "fixed": "as-is", "matched" (to the '
+        'plain model\'s) or "times-t" (multiplied by T)',
+        "as-is",
+        label="backbone",
+        choices=("as-is", "matched", "times-t"),
+        condition=False,
+    )
+    teacher_features: int | None = described(
+        "M of the teacher, for methods that need one",
+        label="teacher's M",
+        check=_count,
+        condition=False,
+    )
+    csg: float | None = described(
+        "the data's difficulty, in place of the measured one",
+        label="csg",
+        check=positive,
+        condition=False,
+    )
+    seed: int = described(
+        "seed of the initial weights, the held-out part and the batches",
+        0,
+        label="seed",
+        check=_seed,
+        condition=False,
+    )
+    role: str = described(
+        '"teacher" for a run whose weights are kept for such methods',
+        "run",
+        label="role",
+        condition=False,
+        study=False,
+    )
+    source: str | None = described(
+        "hash of the files of your own parts, filled in when they are first imported",
+        label="source",
+        study=False,
+    )
+    data_checksum: str | None = described(
+        "of the arrays, filled in when the data are first read", condition=False, study=False
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         fixed = self.method == "fixed"
         if {self.temperature is not None, self.norm is not None} != {fixed}:
             raise TstarError(
@@ -135,14 +176,6 @@ class Spec:
             )
         if not fixed and self.backbone != "as-is":
             raise TstarError('backbone belongs to method = "fixed"; leave it out.')
-        for name, known in _CHOICES.items():
-            if (value := getattr(self, name)) is not None and value not in known:
-                raise unknown(name, value, known)
-        if fixed:
-            positive("temperature", self.temperature)
-        share("label_noise", self.label_noise)
-        if self.csg is not None:
-            positive_csg(self.csg)
         if (self.weights is not None) != (self.scenario == "finetune"):
             raise TstarError(
                 'weights must be given for scenario = "finetune" and no other ("default": the '
@@ -151,36 +184,24 @@ class Spec:
 
     @property
     def key(self) -> str:
-        """The name of the run in the store: a hash of the full spec."""
-        content = self.to_dict() | {"protocol": PROTOCOL}
-        if self.config.steps is not None:
-            del content["epochs"]  # the number of steps overrides it
-        for name in _IGNORED.get(self.config.optimizer, ()):
-            del content[name]
-        for name, default in LATER.items():
-            if name in content and content[name] == default:
-                del content[name]
-        text = json.dumps(content, sort_keys=True)
+        """The name of the run in the store: a hash of what differs from the defaults.
+
+        A field that is added later changes no key; what the optimizer does not read, and epochs
+        that steps override, are no part of it.
+        """
+        unread = {*_IGNORED.get(self.optimizer, ()), *(["epochs"] if self.steps else [])}
+        content = {
+            name: value
+            for name, value in self.to_dict().items()
+            if name not in unread and value != FIELDS[name].default
+        }
+        text = json.dumps(content | {"protocol": PROTOCOL}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The spec as plain JSON types, flat, without the device."""
-        mine = asdict(self)
-        config = mine.pop("config")
-        return mine | {name: config[name] for name in CONFIG_FIELDS}
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Spec:
-        mine = {n: v for n, v in content.items() if n not in GONE or v != GONE[n]}
-        config = {name: mine.pop(name) for name in CONFIG_FIELDS if name in content}
-        return cls(config=Config(**config), **mine)
 
     def resolved(self, places: Places) -> Spec:
         """The spec with its own parts named so that any process of this machine finds them."""
-        content = self.to_dict()
-        for name, known in places.items():
-            content[name] = known.get(content[name], content[name])
-        return Spec.from_dict(content) if places else self
+        changes = {n: known.get(getattr(self, n)) for n, known in places.items()}
+        return replace(self, **{name: place for name, place in changes.items() if place})
 
     def teacher(self) -> Spec:
         """The run that trains this one's teacher: the same architecture, M its own, at T = 1."""
@@ -188,7 +209,7 @@ class Spec:
             raise TstarError(f"teacher_features, its M, must be given for method {self.method!r}.")
         return replace(
             self,
-            config=replace(self.config, label_smoothing=0.0),
+            label_smoothing=0.0,
             num_features=self.teacher_features,
             method="fixed",
             temperature=1.0,
@@ -201,12 +222,20 @@ class Spec:
     def __str__(self) -> str:
         width = "" if self.num_features is None else f" M={self.num_features}"
         how = f"T={self.temperature:g} norm={self.norm}" if self.method == "fixed" else self.method
-        return f"{self.dataset} {self.model}{width} {how} lr={self.config.lr:g} seed={self.seed}"
+        return f"{self.dataset} {self.model}{width} {how} lr={self.lr:g} seed={self.seed}"
 
 
-# Every field of a run, flat, with its type: "str", "int", "float" or "bool".
-KINDS = {
-    item.name: str(item.type).partition(" ")[0]
-    for item in (*fields(Spec), *fields(Config))
-    if item.name not in ("config", "device")
+def kind_of(item: Field[Any]) -> str:
+    """``"str"``, ``"int"``, ``"float"`` or ``"bool"``: the type of a field, or its first."""
+    return str(item.type).partition(" ")[0]
+
+
+# Every field of a run, what is trained first: the one table of names, types and meanings.
+_CONFIG = [item.name for item in fields(Config)]
+FIELDS: dict[str, Field[Any]] = {
+    item.name: item
+    for item in sorted(fields(Spec), key=lambda item: item.name in _CONFIG)
+    if item.name != "device"
 }
+STUDY = tuple(n for n, item in FIELDS.items() if item.metadata.get("study", True))
+OWN = tuple(n for n, item in FIELDS.items() if item.metadata.get("own"))

@@ -18,10 +18,11 @@ from typing import Any
 
 from tstar.errors import TstarError
 from tstar.lab.files import written
-from tstar.lab.sweep.columns import ADDED, COLUMNS, WRITTEN, fits, json_object, recovered
-from tstar.lab.sweep.spec import GONE, Spec
+from tstar.lab.sweep.columns import COLUMNS, WRITTEN, default_of, fits, json_object
+from tstar.lab.sweep.spec import FIELDS, Spec
 
-SCHEMA = 6  # PRAGMA user_version; a store with a higher one was written by a newer tstar
+# PRAGMA user_version: of this tstar, and the oldest that it reads. A higher one is a newer tstar's.
+SCHEMA, OLDEST = 7, 7
 
 
 @contextmanager
@@ -70,23 +71,26 @@ class Store(AbstractContextManager["Store"]):
     def _open(self, create: bool) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         tables = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master")]
-        known = "runs" in tables and version >= 1
-        if version > SCHEMA or not (known or (create and not tables)):
-            wrong = "of a newer version" if version > SCHEMA else "another SQLite file"
-            raise TstarError(
-                f"{str(self.path)!r} must be a store of tstar, but it is {wrong}; update tstar, or "
-                "choose another --store."
-            )
+        known = "runs" in tables and OLDEST <= version <= SCHEMA
+        if not (known or (create and not tables)):
+            wrong = "is another SQLite file; choose another --store"
+            if "runs" in tables and version:
+                wrong = "is of a newer version; update tstar"
+            if "runs" in tables and 0 < version < OLDEST:
+                wrong = "was written before the first release; see research/migrate.py"
+            raise TstarError(f"{str(self.path)!r} must be a store of tstar, but it {wrong}.")
         if version == SCHEMA or not create:
             return
         columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
         with _transaction(self._db):
             self._db.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns})")
             present = {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
-            for name in ADDED.keys() - present:  # filled with what older runs had there
-                default = "NULL" if ADDED[name] is None else repr(ADDED[name])
-                kind = COLUMNS[name]
-                self._db.execute(f'ALTER TABLE runs ADD COLUMN "{name}" {kind} DEFAULT {default}')
+            for name in COLUMNS.keys() - present:  # filled with what older runs had there
+                value = default_of(name)
+                default = "NULL" if value is None else repr(value)
+                self._db.execute(
+                    f'ALTER TABLE runs ADD COLUMN "{name}" {COLUMNS[name]} DEFAULT {default}'
+                )
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def put(
@@ -104,7 +108,7 @@ class Store(AbstractContextManager["Store"]):
                 "are lost unless there is a copy."
             )
         described = spec.to_dict()
-        row = GONE | {name: value for name, value in described.items() if name in COLUMNS}
+        row = dict.fromkeys(FIELDS) | described
         row |= {"key": spec.key, "status": status, "spec": json.dumps(described)}
         row |= {n: json.dumps(v) if n in WRITTEN else v for n, v in values.items() if n in COLUMNS}
         row |= {"finished": time.time()}
@@ -165,15 +169,15 @@ class Store(AbstractContextManager["Store"]):
         test, given = ("1", ()) if key is None else ("key = ?", (key,))
         with explained(self.path):
             for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", given):
-                stored = {**ADDED, **dict(row)}
-                content = {name: stored.get(name) for name in COLUMNS}
+                stored = dict(row)
+                content = {name: stored.get(name, default_of(name)) for name in COLUMNS}
                 for name, value in content.items():
                     if not fits(name, value):
                         raise TstarError(
                             f"{self.path}: the run {str(content['key'])[:24]} has "
                             f"{str(value)[:60]!r} as its {name}; fix or delete that row."
                         )
-                yield content | recovered(content)
+                yield content
 
     def known_csg(self, checksum: str) -> float | None:
         """The csg of a data set that some run already recorded, not the one that a study gave."""

@@ -21,16 +21,22 @@ from typing import Any
 from tstar import checks
 from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
-from tstar.lab.sweep import spec as specs
-from tstar.lab.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Places, Spec
-from tstar.lab.training.config import Config
+from tstar.lab.sweep.spec import (
+    FIELDS,
+    OWN,
+    STUDY,
+    Places,
+    Spec,
+    check_below_root,
+    is_absolute,
+)
+from tstar.lab.training.config import check_kind
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_FIELDS = [n for n in KINDS if n not in ("options", "role", "source", "data_checksum")]
 # What a study may hold, and of which kind.
 _TOP: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("name", "about"), (str, "a string")),
@@ -39,7 +45,6 @@ _TOP: dict[str, tuple[Any, str]] = {
     "grid": ((dict, list), "tables: [[grid]]"),
 }
 _MOST_RUNS = 1_000_000
-_MOST = 2**31  # of whole numbers, seeds among them
 
 
 @dataclass(frozen=True)
@@ -185,8 +190,8 @@ def changed(
         key, equals, text = word.partition("=")
         if not equals:
             raise TstarError(f"A change must be KEY=VALUE, such as seed=0,1, got {word!r}.")
-        if key not in (*_FIELDS, "seeds"):
-            raise unknown("key of a change", key, (*_FIELDS, "seeds"))
+        if key not in (*STUDY, "seeds"):
+            raise unknown("key of a change", key, (*STUDY, "seeds"))
         for table in (training, *tables) if key == "epochs" else ():
             table.pop("steps", None)  # they would hide the epochs
         values = [_value(one) for one in text.split(",")]
@@ -222,7 +227,7 @@ class Sources:
         if value not in known:
             if not own.is_reference(value):
                 return None
-            if specs.is_absolute(value):
+            if is_absolute(value):
                 raise TstarError(
                     f"{field} must be a module or a file beside the study, got {value!r}."
                 )
@@ -242,25 +247,24 @@ class Sources:
 
 def _check_fields(table: Mapping[str, Any], parts: Sources, *, lists: bool) -> None:
     for field, value in table.items():
-        if field not in _FIELDS:
-            raise unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
+        if field not in STUDY:
+            raise unknown("field", field, (*STUDY, "seeds") if lists else STUDY)
         if value == [] or (isinstance(value, list) and not lists):
             need = "have a value" if value == [] else "be one value in [training]"
             raise TstarError(f"{field} must {need}, got {value!r}; lists stand in [[grid]].")
         for one in value if isinstance(value, list) else [value]:
-            if parts.find(field, one) is not None:
-                continue
-            if field in CONFIG_FIELDS:
-                Config(**{field: one})
-            elif KINDS[field] == "int":
-                least = 0 if field in ("seed", "data_seed") else 1
-                checks.whole(field, one, least=least, most=_MOST - 1)
-            elif KINDS[field] == "float":
-                checks.number(field, one)
-            elif not isinstance(one, str):
-                raise TstarError(f"{field} must be a string, got {one!r}.")
-            elif field in ("dataset", "weights"):
-                specs.check_below_root(field, one)
+            if parts.find(field, one) is None:
+                _check(field, one)
+
+
+def _check(field: str, value: object) -> None:
+    """One value of a field, so that the error names the table that it stands in."""
+    item = FIELDS[field]
+    check_kind(item, value)
+    if (check := item.metadata["check"]) is not None:
+        check(field, value)
+    elif field in ("dataset", "weights"):
+        check_below_root(field, str(value))
 
 
 def _expand(axes: dict[str, Any], options: Mapping[str, str], parts: Sources) -> Iterator[Spec]:
@@ -276,7 +280,5 @@ def _expand(axes: dict[str, Any], options: Mapping[str, str], parts: Sources) ->
         raise TstarError(f"{runs:,} runs are more than {_MOST_RUNS:,}.")
     for values in itertools.product(*lists):
         point = dict(zip(axes, values, strict=True))
-        if point.get("temperature") is not None:
-            point["temperature"] = checks.number("temperature", point["temperature"])
         point["options"] = options.get(point.get("method", "fixed"), "{}")
-        yield Spec.from_dict({**point, "source": parts.hash(point)})
+        yield Spec(**point, source=parts.hash(point))

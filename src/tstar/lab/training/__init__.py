@@ -15,10 +15,9 @@ from tstar.imports import lazy
 from tstar.lab.training.config import Config
 
 if TYPE_CHECKING:
-    from tstar.lab.methods.calibration import calibration_error
-    from tstar.lab.methods.common import predict
-    from tstar.lab.training.loop import Result, evaluate, train
+    from tstar.lab.measuring import evaluate, predict
+    from tstar.lab.training.loop import Result, train
 
 # Loaded on use, so that reading a study or a store needs no torch.
-__all__ = ["Config", "Result", "calibration_error", "evaluate", "predict", "train"]
+__all__ = ["Config", "Result", "evaluate", "predict", "train"]
 __getattr__ = lazy(__name__, dict.fromkeys(__all__, "loop"))

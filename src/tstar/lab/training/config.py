@@ -1,114 +1,157 @@
-"""Every number of the training protocol, with the paper's values as defaults."""
+"""How a run is trained: a Training with the paper's values, and every number of the protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import Any
 
 from tstar.checks import positive, share, whole
 from tstar.errors import TstarError, unknown
 from tstar.lab.own import is_reference
+from tstar.training import SCENARIOS, Training, described, with_default
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
 SCHEDULES = ("cosine", "linear", "constant", "one-cycle")
-# The names that are known, besides those of your own parts.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    **{"optimizer": OPTIMIZERS, "schedule": SCHEDULES, "loss": ("cross-entropy",)},
-    **{"metric": (), "augment": ()},
-}
-_SHARES = ("momentum", "beta1", "beta2", "warmup", "label_smoothing", "val_fraction")
-_NUMBERS: dict[str, Callable[[str, object], float]] = {
-    "epochs": partial(whole, least=1),
-    "steps": partial(whole, least=1),
-    "batch_size": partial(whole, least=2),
-    "lr": positive,
-    "head_lr": positive,
-    **dict.fromkeys(_SHARES, share),
-    "weight_decay": partial(positive, zero=True),
-    "clip_norm": positive,
-    "padding": partial(whole, least=0),
-    "rotation": partial(positive, zero=True, most=180),
-}
+_count, _size = partial(whole, least=1), partial(positive, zero=True)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Training):
     """How to train. The defaults are the paper's, except ``val_fraction`` (theirs is 0).
 
-    optimizer, schedule, augment, loss and metric may be your own (:mod:`tstar.lab.own`).
-
-    Attributes:
-        epochs: passes over the training part.
-        steps: optimizer steps in all, in place of ``epochs`` if given.
-        batch_size: samples per step. A last batch of one sample is left out, for BatchNorm.
-        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"``, or yours: ``f(parameters, lr=…, …)``.
-        lr: the highest learning rate.
-        head_lr: times the rate for the output layer.
-        momentum: momentum of SGD.
-        nesterov: Nesterov's momentum, for SGD.
-        beta1: β₁ of Adam and AdamW.
-        beta2: β₂ of Adam and AdamW.
-        weight_decay: on every parameter, as in the paper.
-        clip_norm: clip the gradient to this norm, over all parameters together.
-        schedule: ``"cosine"`` or ``"linear"`` to 0, ``"constant"``, ``"one-cycle"``, or yours:
-            ``f(step, steps)``, a factor on lr.
-        warmup: share of the steps over which the learning rate rises linearly from 0 first.
-        loss: ``"cross-entropy"``, or yours: ``f(logits, targets)``, the mean over the batch.
-        label_smoothing: ε of y' = (1 − ε)·y + ε/K.
-        metric: yours: ``f(logits, targets)``, a number, recorded for validation and test part.
-        val_fraction: share of the training set held out, stratified and seeded; 0 for the paper's.
-        augment: true, false, or yours: ``f(batch, generator)``, of standardized batches.
-        padding: random crops after padding by so many pixels; an eighth of the width by default.
-        flip: random horizontal flips; by default if a mirrored image is of the same class.
-        rotation: random rotations up to so many degrees.
-        test_curve: measure test accuracy after every epoch and not only the last.
-        amp: bfloat16 autocast.
-        compile: ``torch.compile``.
-        device: ``"cpu"``, ``"cuda"``, ``"mps"``, …, or ``"auto"`` for the best one present.
+    ``docs/study.md`` lists every field. One with ``choices`` takes these names; one with ``own``
+    may also name a part of your own (:mod:`tstar.lab.own`).
     """
 
-    epochs: int = 200
-    steps: int | None = None
-    batch_size: int = 128
-    optimizer: str = "sgd"
-    lr: float = 0.1
-    head_lr: float = 1.0
-    momentum: float = 0.9
-    nesterov: bool = False
-    beta1: float = 0.9
-    beta2: float = 0.999
-    weight_decay: float = 5e-4
-    clip_norm: float | None = None
-    schedule: str = "cosine"
-    warmup: float = 0.0
-    loss: str = "cross-entropy"
-    label_smoothing: float = 0.0
-    metric: str | None = None
-    val_fraction: float = 0.1
-    augment: bool | str = True
-    padding: int | None = None
-    flip: bool | None = None
-    rotation: float = 15.0
-    test_curve: bool = False
-    amp: bool = False
-    compile: bool = False
-    device: str = "cpu"
+    optimizer: str = with_default(
+        "optimizer",
+        "sgd",
+        meaning='"sgd", "adam", "adamw", or yours: f(parameters, lr=…, …)',
+        choices=OPTIMIZERS,
+        own=True,
+    )
+    lr: float = with_default("lr", 0.1)
+    momentum: float = with_default("momentum", 0.9)
+    weight_decay: float = with_default("weight_decay", 5e-4)
+    batch_size: int = with_default(
+        "batch_size",
+        128,
+        meaning="samples per step; a last batch of one sample is left out, for BatchNorm",
+        check=partial(whole, least=2),
+    )
+    steps: int | None = with_default(
+        "steps", None, meaning="optimizer steps in all, in place of epochs if given"
+    )
+    epochs: int = with_default("epochs", 200, check=_count)
+    samples: int | None = with_default(
+        "samples",
+        None,
+        meaning="training samples, with those held out; a study draws so many, by default all",
+    )
+    schedule: str = with_default(
+        "schedule",
+        "cosine",
+        meaning='"cosine" or "linear" to 0, "constant", "one-cycle", or yours: f(step, steps), '
+        "a factor on lr",
+        choices=SCHEDULES,
+        own=True,
+    )
+    scenario: str = with_default("scenario", "scratch", choices=SCENARIOS)
+    tuned: bool = with_default("tuned", False, condition=False)  # the advice alone reads it
+    head_lr: float = described(
+        "times the rate for the output layer", 1.0, label="head lr", check=positive
+    )
+    nesterov: bool = described("Nesterov's momentum, for SGD", False, label="nesterov")
+    beta1: float = described("β₁ of Adam and AdamW", 0.9, label="β₁", check=share)
+    beta2: float = described("β₂ of Adam and AdamW", 0.999, label="β₂", check=share)
+    clip_norm: float | None = described(
+        "clip the gradient to this norm, over all parameters together",
+        label="clip norm",
+        check=positive,
+    )
+    warmup: float = described(
+        "share of the steps over which the learning rate rises linearly from 0 first",
+        0.0,
+        label="warmup",
+        check=share,
+    )
+    loss: str = described(
+        '"cross-entropy", or yours: f(logits, targets), the mean over the batch',
+        "cross-entropy",
+        label="loss",
+        choices=("cross-entropy",),
+        own=True,
+    )
+    metric: str | None = described(
+        "yours: f(logits, targets), a number, recorded for validation and test part",
+        label="metric",
+        choices=(),
+        own=True,
+        condition=False,
+    )
+    val_fraction: float = described(
+        "share of the training set held out, stratified and seeded; 0 for the paper's",
+        0.1,
+        label="held out",
+        check=share,
+    )
+    augment: bool | str = described(
+        "true, false, or yours: f(batch, generator), of standardized batches",
+        True,
+        label="augment",
+        choices=(),
+        own=True,
+    )
+    padding: int | None = described(
+        "random crops after padding by so many pixels; an eighth of the width by default",
+        label="padding",
+        check=partial(whole, least=0),
+    )
+    flip: bool | None = described(
+        "random horizontal flips; by default if a mirrored image is of the same class",
+        label="flip",
+    )
+    rotation: float = described(
+        "random rotations up to so many degrees",
+        15.0,
+        label="rotation",
+        unit="°",
+        check=partial(_size, most=180),
+    )
+    test_curve: bool = described(
+        "measure test accuracy after every epoch and not only the last", False, condition=False
+    )
+    amp: bool = described("bfloat16 autocast", False, label="bfloat16")
+    compile: bool = described("torch.compile", False, condition=False)
+    device: str = described(
+        '"cpu", "cuda", "mps", …, or "auto" for the best one present', "cpu", condition=False
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value, kinds = getattr(self, item.name), str(item.type).split(" | ")
-            if value is None and "None" in kinds:
-                continue
-            if item.name in _NUMBERS:  # a whole number may stand for a float
-                object.__setattr__(self, item.name, _NUMBERS[item.name](item.name, value))
-            elif type(value).__name__ not in kinds:
-                what = "true or false" if kinds[0] == "bool" else "a string"
-                raise TstarError(f"{item.name} must be {what}, got {item.name}={value!r}.")
-        for name, known in _CHOICES.items():
-            value = getattr(self, name)
-            if isinstance(value, str) and value not in known and not is_reference(value):
-                raise TstarError(
-                    f"{unknown(name, value, known)} Your own is given as package.module:name or "
-                    "./file.py:name."
-                )
+            check_kind(item, getattr(self, item.name))
+        super().__post_init__()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, as plain JSON types, without the device: it changes no result."""
+        return {name: value for name, value in super().to_dict().items() if name != "device"}
+
+
+def check_kind(item: Any, value: object) -> None:
+    """Refuse a value of another kind, or a name that is neither known nor of a part of your own."""
+    kinds, choices = str(item.type).split(" | "), item.metadata.get("choices")
+    if value is None and "None" in kinds:
+        return
+    if value is None or (kinds[0] in ("bool", "str") and type(value).__name__ not in kinds):
+        what = {"bool": "true or false", "str": "a string"}.get(kinds[0], "a number")
+        raise TstarError(f"{item.name} must be {what}, got {item.name}={value!r}.")
+    if choices is None or not isinstance(value, str) or value in choices:
+        return
+    if not item.metadata.get("own"):
+        raise unknown(item.name, value, choices)
+    if not is_reference(value):
+        raise TstarError(
+            f"{unknown(item.name, value, choices)} Your own is given as package.module:name or "
+            "./file.py:name."
+        )

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from tstar.checks import number
 from tstar.errors import TstarError, shown
 from tstar.lab import own
 from tstar.lab.files import written
-from tstar.lab.methods.calibration import calibration_error
-from tstar.lab.methods.common import cross_entropy, predict
-from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.measuring import Scores, evaluate, predict
+from tstar.lab.recipe import Recipe, Setting, cross_entropy
 from tstar.lab.training.config import Config
 from tstar.lab.training.layout import channels_last
 from tstar.lab.training.optim import make_optimizer, schedule
@@ -65,23 +63,6 @@ class Result:
         return self.val_accuracy, self.test_accuracy
 
 
-class Scores(NamedTuple):
-    """``loss`` is the mean negative log-likelihood in nats; the others are shares in [0, 1]."""
-
-    accuracy: float
-    loss: float
-    ece: float
-
-
-def evaluate(logits: Tensor, targets: Tensor) -> Scores:
-    """Accuracy, mean cross-entropy and calibration error of logits against integer targets."""
-    return Scores(
-        accuracy=float((logits.argmax(1) == targets).double().mean()),
-        loss=float(F.cross_entropy(logits.double(), targets)),
-        ece=calibration_error(logits.softmax(1), targets),
-    )
-
-
 def train(
     model_or_recipe: nn.Module | Recipe,
     dataset: DataSet | Parts,
@@ -99,8 +80,8 @@ def train(
     config = config or Config()
     recipe = model_or_recipe
     if not isinstance(recipe, Recipe):  # a model alone is trained with cross-entropy
-        facts = Facts(0, 0, label_smoothing=config.label_smoothing, loss=config.loss)
-        recipe = Recipe(recipe, cross_entropy(facts))
+        recipe = Recipe(recipe, cross_entropy(Setting(0, 0, config, loss=config.loss)))
+    config = replace(config, **recipe.changes)
     data = dataset if isinstance(dataset, Parts) else make_parts(dataset, config, seed)
     if recipe.finish is not None and not len(data.y_val):
         raise TstarError(

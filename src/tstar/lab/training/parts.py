@@ -79,6 +79,11 @@ def make_parts(dataset: DataSet, config: Config, seed: int) -> Parts:
     Token ids are no quantities: they reach the model as they are.
     """
     device = pick_device(config.device)
+    if config.samples is not None and config.samples < len(dataset.y_train):
+        raise TstarError(
+            f"samples = {config.samples} must be drawn from the data's {len(dataset.y_train)} "
+            "before a training: data.subset(train=…); in a study it is done for you."
+        )
     train, val = split(dataset, config.val_fraction, seed)
     augment, tokens = None, dataset.domain == "tokens"
     if isinstance(config.augment, str):

@@ -13,9 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from tstar.errors import TstarError
-from tstar.lab.methods.common import predict
-from tstar.lab.methods.interface import Facts, Method
-from tstar.lab.methods.temperature_check import runs_of, search
+from tstar.lab.measuring import predict
+from tstar.lab.recipe import Method, Setting
 from tstar.lab.training.config import Config
 from tstar.lab.training.layout import channels_last
 from tstar.lab.training.loop import Checkpoint, Progress, Result, length, train
@@ -41,7 +40,7 @@ class Trained:
 
     result: Result
     model: nn.Module
-    facts: Facts
+    setting: Setting
     parts: Parts
     head: tuple[float, bool] | None = None
     trainings: int = 1
@@ -63,7 +62,6 @@ def run(
     num_classes: int,
     seed: int = 0,
     csg: float | None = None,
-    scenario: str = "scratch",
     teacher: Callable[[], nn.Module] | None = None,
     head: str | None = None,
     progress: Progress | None = None,
@@ -88,31 +86,27 @@ def run(
             model = make_model()
             found = output_layer(model, head, parts.ready(parts.x[:2]).cpu(), num_classes)
             head = found.path
-            facts = Facts(
+            setting = Setting(
                 num_features=found.num_features,
                 num_classes=num_classes,
+                training=replace(config, steps=steps, epochs=epochs, samples=len(parts.y)),
                 csg=csg,
-                epochs=epochs,
-                label_smoothing=config.label_smoothing,
                 loss=config.loss,
                 teacher=teacher() if teacher and "teacher" in method.needs else None,
                 validation=parts.validation if "validation" in method.needs else None,
                 head=head,
                 inputs=parts.ready(parts.x[: config.batch_size]),
-                training=replace(config, steps=steps),
-                scenario=scenario,
-                samples=len(parts.y),
             )
-            recipe = method.prepare(model, facts)
+            recipe = method.prepare(model, setting)
             made = [
                 (float(h.temperature), h.norm is not None)
                 for h in tempered_heads(recipe.model).values()
             ]
-        told: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
-        result = train(recipe, parts, recipe.config or config, checkpoint=checkpoint, **told)
-        return Trained(result, recipe.model, facts, parts, made[0] if made else None)
+        how: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
+        result = train(recipe, parts, config, checkpoint=checkpoint, **how)
+        return Trained(result, recipe.model, setting, parts, made[0] if made else None)
 
-    if runs_of(method) == 1:
+    if method.search is None:
         return once(method, checkpoint)
     runs: list[Trained] = []
 
@@ -120,7 +114,7 @@ def run(
         runs.append(once(candidate, None))
         return runs[-1].result.val_accuracy  # None if it diverged
 
-    found = search(method, score)
+    found = method.search(method, score)
     best = runs[found.trials.index(found.best)]
     trials = [[trial.temperature, trial.score] for trial in found.trials]
     seconds = sum(run.result.seconds for run in runs)
