@@ -44,7 +44,7 @@ epochs = 1
 batch_size = 32
 [[grid]]
 dataset = "digits"
-train_samples = 40
+samples = 40
 model = "resnet10"
 num_features = 8
 norm = "batch"

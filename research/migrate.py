@@ -29,20 +29,54 @@ from tstar.lab.sweep.transfer import load_runs, rows_of
 
 # How an old key was made: fields that were left out at these values, and what an optimizer did not read.
 UNUSED: dict[str, Any] = {
-    **dict.fromkeys(("trunk_features", "depth", "classes", "train_samples", "csg", "source", "clip_norm", "metric")),
-    **{"label_noise": 0.0, "backbone": "as-is", "data_seed": 0, "nesterov": False, "beta1": 0.9, "beta2": 0.999},
+    **dict.fromkeys(
+        (
+            "trunk_features",
+            "depth",
+            "classes",
+            "train_samples",
+            "csg",
+            "source",
+            "clip_norm",
+            "metric",
+        )
+    ),
+    **{
+        "label_noise": 0.0,
+        "backbone": "as-is",
+        "data_seed": 0,
+        "nesterov": False,
+        "beta1": 0.9,
+        "beta2": 0.999,
+    },
     **{"loss": "cross-entropy", "head_lr": 1.0, "head_init": "own"},
 }
 IGNORED = {"sgd": ("beta1", "beta2"), **dict.fromkeys(("adam", "adamw"), ("momentum", "nesterov"))}
 GONE = ("mixup", "dropout", "ema")
-SAME = ("val_accuracy", "test_accuracy", "train_accuracy", "nll", "status", "seed", "model", "dataset")
+SAME = (
+    "val_accuracy",
+    "test_accuracy",
+    "train_accuracy",
+    "nll",
+    "status",
+    "seed",
+    "model",
+    "dataset",
+)
 
 
 def old_key(asked: Mapping[str, Any]) -> str:
     """The key that a stored spec had."""
-    unread = {*IGNORED.get(asked["optimizer"], ()), *(["epochs"] if asked["steps"] is not None else [])}
+    unread = {
+        *IGNORED.get(asked["optimizer"], ()),
+        *(["epochs"] if asked["steps"] is not None else []),
+    }
     gone = {name for name in GONE if not asked.get(name)}
-    content = {n: v for n, v in asked.items() if n not in unread | gone and (n not in UNUSED or v != UNUSED[n])}
+    content = {
+        n: v
+        for n, v in asked.items()
+        if n not in unread | gone and (n not in UNUSED or v != UNUSED[n])
+    }
     text = json.dumps(content | {"protocol": 1}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -93,7 +127,9 @@ def migrate(old: Path, new: Path) -> dict[str, str]:
     keys = {key: spec.key for key, spec in made.items()}
     twins = [key for key, count in Counter(keys.values()).items() if count > 1]
     if wrong or twins:
-        raise TstarError(f"{len(wrong)} old keys do not fit their specs, {len(twins)} new keys are of several runs: {wrong[:3]} {twins[:3]}")
+        raise TstarError(
+            f"{len(wrong)} old keys do not fit their specs, {len(twins)} new keys are of several runs: {wrong[:3]} {twins[:3]}"
+        )
     rows = [new_row(row, made[row["key"]], keys) for row in before]
     if new.suffix == ".parquet":
         export(rows, new)
@@ -116,9 +152,15 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
     kinds = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64"}
     table = pd.DataFrame(rows, columns=[*COLUMNS])
     mixed = table["augment"].map(type).eq(str).any()
-    types = {n: kinds[kind.partition(" ")[0]] for n, kind in COLUMNS.items() if n != "augment" or not mixed}
+    types = {
+        n: kinds[kind.partition(" ")[0]]
+        for n, kind in COLUMNS.items()
+        if n != "augment" or not mixed
+    }
     if mixed:
-        table["augment"] = table["augment"].map(lambda v: str(int(v)) if isinstance(v, int | float) else v)
+        table["augment"] = table["augment"].map(
+            lambda v: str(int(v)) if isinstance(v, int | float) else v
+        )
         types["augment"] = "string"
     table.astype(types).to_parquet(path, index=False)
 
@@ -135,7 +177,9 @@ def compare(before: list[dict[str, Any]], new: Path, keys: Mapping[str, str]) ->
             assert other[name] == row[name], (row["key"], name, row[name], other[name])
     total = sum(row["test_accuracy"] or 0 for row in before)
     again = sum(after[keys[row["key"]]]["test_accuracy"] or 0 for row in before)
-    print(f"{new}: {len(before)} rows before, {len(after)} after; {len({*keys.values()})} keys, one to one; test accuracies sum to {total:.6f} and {again:.6f}")
+    print(
+        f"{new}: {len(before)} rows before, {len(after)} after; {len({*keys.values()})} keys, one to one; test accuracies sum to {total:.6f} and {again:.6f}"
+    )
 
 
 def main() -> None:

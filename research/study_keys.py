@@ -1,16 +1,11 @@
-"""The keys of a study as a page: ``python -m research.study_keys > docs/study.md``. The meanings are the docstrings'."""
+"""The keys of a study as a page: ``python -m research.study_keys > docs/study.md``."""
 
 from __future__ import annotations
 
-import inspect
-import re
 from dataclasses import MISSING, fields
 
-from tstar.lab.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Spec
+from tstar.lab.sweep.spec import FIELDS, STUDY
 from tstar.lab.training.config import Config
-
-HIDDEN = ("options", "role", "source", "data_checksum")
-SPEC_FIELDS = tuple(name for name in KINDS if name not in (*HIDDEN, *CONFIG_FIELDS))
 
 _HEAD = """# The keys of a study
 
@@ -26,35 +21,24 @@ Keys marked ◆ may name a part of your own, `"./file.py:name"` (relative to the
 """
 
 
-def meanings(kind: type) -> dict[str, str]:
-    """The attributes of a docstring, name → meaning."""
-    text = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:")[
-        2
-    ]  # Python 3.13 takes the indent away
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", text, re.MULTILINE)
-    return {name: " ".join(meaning.split()) for name, meaning in found}
-
-
 def page() -> str:
-    parts = [
-        _HEAD,
-        "## What is run\n\n" + _table(Spec, SPEC_FIELDS),
-        "## How it is trained\n\n" + _table(Config, CONFIG_FIELDS),
-    ]
-    return "\n".join(parts)
+    trained = {item.name for item in fields(Config)}
+    what = [name for name in STUDY if name not in trained]
+    how = [name for name in STUDY if name in trained]
+    return "\n".join(
+        [_HEAD, "## What is run\n", _table(what), "## How it is trained\n", _table(how)]
+    )
 
 
-def _table(kind: type, names: tuple[str, ...]) -> str:
-    known = meanings(kind)
+def _table(names: list[str]) -> str:
     lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    for item in fields(kind):
-        if item.name in names:
-            default = "required" if item.default is MISSING else _toml(item.default)
-            mark = " ◆" if item.name in OWN else ""
-            meaning = known[item.name].replace("``", "`")
-            lines.append(
-                f"| `{item.name}`{mark} | {_type(str(item.type))} | {default} | {meaning} |"
-            )
+    for name in names:
+        item = FIELDS[name]
+        default = "required" if item.default is MISSING else _toml(item.default)
+        mark = " ◆" if item.metadata.get("own") else ""
+        lines.append(
+            f"| `{name}`{mark} | {_type(str(item.type))} | {default} | {item.metadata['meaning']} |"
+        )
     return "\n".join(lines) + "\n"
 
 

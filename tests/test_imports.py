@@ -110,15 +110,23 @@ def test_imports_of_the_core_point_one_way():
     assert out_of_order(MODULES) == []
 
 
-def test_methods_of_the_lab_know_nothing_of_the_training_loop():
-    wrong = {
+def between_rooms(trees: dict[Path, ast.AST], room: str, other: str) -> set[str]:
+    """The files of a room of the lab that import another room."""
+    return {
         path.name
-        for path, tree in MODULES.items()
-        if PACKAGE / "lab" / "methods" in path.parents
-        for name in imported(tree, ["tstar", "lab", "methods"])
-        if f"{name}.".startswith("tstar.lab.training.") and "tstar.lab.training.config" not in name
+        for path, tree in trees.items()
+        if PACKAGE / "lab" / room in path.parents
+        for name in imported(tree, ["tstar", "lab", room])
+        if f"{name}.".startswith(f"tstar.lab.{other}.")
     }
-    assert wrong == set()
+
+
+@pytest.mark.parametrize("rooms", [("methods", "training"), ("training", "methods")])
+def test_methods_and_the_training_loop_do_not_import_each_other(rooms):
+    room, other = rooms
+    assert between_rooms(MODULES, room, other) == set()
+    wrong = ast.parse(f"def f():\n    from tstar.lab.{other} import x")
+    assert between_rooms({PACKAGE / "lab" / room / "a.py": wrong}, room, other) == {"a.py"}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +145,11 @@ def test_an_import_of_the_lab_is_seen(source):
 
 
 def test_an_import_of_torch_or_of_what_lies_above_is_seen():
-    for source in ("import torch.utils", "from tstar.advice import advise", "from tstar import samples"):
+    for source in (
+        "import torch.utils",
+        "from tstar.advice import advise",
+        "from tstar import samples",
+    ):
         assert out_of_order({PACKAGE / "formula.py": ast.parse(source)}), source
     assert not out_of_order({PACKAGE / "formula.py": ast.parse("import json, tstar.law")})
     for name in ("head", "surgery", "groups", "monitor"):

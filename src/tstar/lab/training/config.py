@@ -33,7 +33,9 @@ class Config(Training):
     )
     lr: float = with_default("lr", 0.1)
     momentum: float = with_default("momentum", 0.9)
-    weight_decay: float = with_default("weight_decay", 5e-4)
+    weight_decay: float = with_default(
+        "weight_decay", 5e-4, meaning="weight decay, on every parameter as in the paper"
+    )
     batch_size: int = with_default(
         "batch_size",
         128,
