@@ -18,7 +18,7 @@ from torch import nn
 from tstar.lab.data import DataSet, load, tokenize
 from tstar.lab.data.loading import default_root
 from tstar.lab.models import zoo
-from tstar.lab.sweep.execute import load_weights
+from tstar.lab.sweep.materials import load_weights
 
 PIXELS, TOKENS = 48, 24
 MOST = (2500, 1000)  # samples of a data set, training and test

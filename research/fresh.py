@@ -23,9 +23,8 @@ import numpy as np
 import pandas as pd
 
 from tstar.lab.models import build
-from tstar.lab.sweep.execute import DataKey, load_data
+from tstar.lab.sweep.materials import DataKey, load_data
 from tstar.lab.sweep.spec import Spec
-from tstar.lab.training.config import Config
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "fresh"
 SEED = 40
@@ -181,7 +180,7 @@ class Drawn:
         """The plain run at the drawn rate and decay."""
         network, pretrained = NETWORKS[self.network], self.scenario == "finetune"
         own = {"mobilenet": "default", "minilm": "default"}
-        config = Config(
+        config: dict[str, Any] = dict(
             steps=self.steps,
             batch_size=self.batch_size,
             optimizer=self.optimizer,
@@ -202,17 +201,17 @@ class Drawn:
         fixed = network.model != ""  # its width is its own
         available = (FINETUNED_DATA if pretrained else DATA[self.domain])[self.dataset][0]
         return Spec(
-            self._reader() + self.dataset,
-            model,
+            dataset=self._reader() + self.dataset,
+            model=model,
             size=self.size,
             num_features=None if fixed else self.num_features,
             scenario=self.scenario,
             weights=own.get(self.network, f"{self.network}_cifar10.pt") if pretrained else None,
             classes=None if self.num_classes == available else self.num_classes,
-            train_samples=math.ceil(self.samples / (1 - HELD_OUT)),
+            samples=math.ceil(self.samples / (1 - HELD_OUT)),
             temperature=1.0,
             norm="none",
-            config=config,
+            **config,
         )
 
     def _reader(self) -> str:

@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "does-the-paper-hold.md"
 FIGURE = ROOT / "docs" / "figures" / "regime.png"
 REGIME = ROOT / "results" / "regime" / "store.parquet"
 FACTS = [
-    *("atlas", "dataset", "size", "num_classes", "classes", "train_samples", "label_noise"),
+    *("atlas", "dataset", "size", "num_classes", "classes", "samples", "label_noise"),
     *("data_seed", "model", "num_features", "depth", "scenario", "weights", "optimizer", "lr"),
     *("head_lr", "momentum", "weight_decay", "schedule", "epochs", "steps", "batch_size"),
     *("label_smoothing", "val_fraction", "augment"),

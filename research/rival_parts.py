@@ -1,6 +1,6 @@
 """What a user would pick instead of T, as parts of a run: optimizers, heads, finders; named ``research.rival_parts:NAME``.
 
-An optimizer is ``f(parameters, lr=…, weight_decay=…)``, a schedule ``f(step, steps)``, a method ``f(model, facts) -> Recipe``.
+An optimizer is ``f(parameters, lr=…, weight_decay=…)``, a schedule ``f(step, steps)``, a method ``f(model, setting) -> Recipe``.
 Schedule-free and DoG test an average of the weights, for which the running statistics of the norms are measured anew.
 """
 
@@ -22,7 +22,7 @@ from schedulefree import AdamWScheduleFree, SGDScheduleFree
 from torch import Tensor, nn
 
 from tstar.lab.methods.common import cross_entropy, with_head
-from tstar.lab.methods.interface import Facts, Recipe
+from tstar.lab.recipe import Recipe, Setting
 
 KEPT = 50  # batches, the last ones, with which norms are measured anew
 _latest: list[torch.optim.Optimizer] = []  # the optimizer of the run under way, if it averages
@@ -102,7 +102,7 @@ def _remeasure(model: nn.Module, batches: deque[Tensor]) -> None:
         norm.momentum = momentum
 
 
-def schedule_free(model: nn.Module, facts: Facts) -> Recipe:
+def schedule_free(model: nn.Module, setting: Setting) -> Recipe:
     """The model as it is; at the end the optimizer's average, and the norms measured anew."""
     kept: deque[Tensor] = deque(maxlen=KEPT)
 
@@ -114,13 +114,13 @@ def schedule_free(model: nn.Module, facts: Facts) -> Recipe:
     changed = copy.deepcopy(model)
     return Recipe(
         changed,
-        cross_entropy(facts),
+        cross_entropy(setting),
         on_batch=lambda m, inputs, y, lr: kept.append(inputs),
         finish=finish,
     )
 
 
-def averaged(model: nn.Module, facts: Facts) -> Recipe:
+def averaged(model: nn.Module, setting: Setting) -> Recipe:
     """The model as it is; at the end its polynomial average (DoG's), and the norms measured anew."""
     changed = copy.deepcopy(model)
     average = PolynomialDecayAverager(changed)
@@ -137,7 +137,7 @@ def averaged(model: nn.Module, facts: Facts) -> Recipe:
         _remeasure(trained, kept)
         return {}
 
-    return Recipe(changed, cross_entropy(facts), on_batch=on_batch, finish=finish)
+    return Recipe(changed, cross_entropy(setting), on_batch=on_batch, finish=finish)
 
 
 # -- heads -----------------------------------------------------------------------------------------
@@ -155,29 +155,29 @@ class Normed(nn.Module):
         return logits
 
 
-def bnneck(model: nn.Module, facts: Facts) -> Recipe:
+def bnneck(model: nn.Module, setting: Setting) -> Recipe:
     """Luo et al. 2019: BN without a shift, the output layer without a bias, drawn with deviation 0.001."""
 
     def change(layer: nn.Module) -> nn.Module:
-        norm = nn.BatchNorm1d(facts.num_features)
+        norm = nn.BatchNorm1d(setting.num_features)
         norm.bias.requires_grad_(False)
-        made = nn.Linear(facts.num_features, facts.num_classes, bias=False)
+        made = nn.Linear(setting.num_features, setting.num_classes, bias=False)
         nn.init.normal_(made.weight, std=0.001)
         return Normed(norm, made)
 
-    return with_head(model, facts, change)
+    return with_head(model, setting, change)
 
 
-def mae_norm(model: nn.Module, facts: Facts) -> Recipe:
+def mae_norm(model: nn.Module, setting: Setting) -> Recipe:
     """He et al. 2022, of a linear probe: BN without weights before the output layer as it is."""
 
     def change(layer: nn.Module) -> nn.Module:
-        return Normed(nn.BatchNorm1d(facts.num_features, affine=False, eps=1e-6), layer)
+        return Normed(nn.BatchNorm1d(setting.num_features, affine=False, eps=1e-6), layer)
 
-    return with_head(model, facts, change)
+    return with_head(model, setting, change)
 
 
-def zero_head(model: nn.Module, facts: Facts) -> Recipe:
+def zero_head(model: nn.Module, setting: Setting) -> Recipe:
     """The output layer starts at zero."""
 
     def change(layer: nn.Module) -> nn.Module:
@@ -185,7 +185,7 @@ def zero_head(model: nn.Module, facts: Facts) -> Recipe:
             nn.init.zeros_(parameter)
         return layer
 
-    return with_head(model, facts, change)
+    return with_head(model, setting, change)
 
 
 class Cosine(nn.Module):
@@ -203,12 +203,12 @@ class Cosine(nn.Module):
         return self.scale * (F.normalize(features, dim=-1) @ F.normalize(weight, dim=1).T)
 
 
-def adacos(model: nn.Module, facts: Facts) -> Recipe:
+def adacos(model: nn.Module, setting: Setting) -> Recipe:
     """Zhang et al. 2019, dynamic: s = ln(mean over the batch of Σ_{k≠y} exp(s·cos θ_k)) / cos(min(π/4, median θ_y))."""
-    first = math.sqrt(2) * math.log(max(facts.num_classes, 3) - 1)  # at K = 2 it would be 0
-    changed = with_head(model, facts, lambda layer: Cosine(layer, first)).model
+    first = math.sqrt(2) * math.log(max(setting.num_classes, 3) - 1)  # at K = 2 it would be 0
+    changed = with_head(model, setting, lambda layer: Cosine(layer, first)).model
     head = next(m for m in changed.modules() if isinstance(m, Cosine))
-    smooth = cross_entropy(facts)
+    smooth = cross_entropy(setting)
 
     def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         with torch.no_grad():
@@ -235,9 +235,9 @@ class UnitVariance(nn.Module):
         return logits / logits.std(-1, keepdim=True).clamp(min=1e-6)
 
 
-def normsoftmax(model: nn.Module, facts: Facts) -> Recipe:
+def normsoftmax(model: nn.Module, setting: Setting) -> Recipe:
     """Jiang et al. 2023: softmax of logits with unit variance."""
-    return with_head(model, facts, UnitVariance)
+    return with_head(model, setting, UnitVariance)
 
 
 # -- learning-rate finders -------------------------------------------------------------------------
@@ -276,8 +276,8 @@ def valley(lrs: list[float], losses: list[float]) -> int:
 def _finder(rates: Callable[[int, int], float], choose: Callable[[list[float], list[float]], int]) -> Callable[..., Recipe]:  # fmt: skip
     """Trains with a rising rate and reports the one to take: loss smoothed by .98, ended at four times its best."""
 
-    def method(model: nn.Module, facts: Facts) -> Recipe:
-        plain, seen = cross_entropy(facts), list[float]()
+    def method(model: nn.Module, setting: Setting) -> Recipe:
+        plain, seen = cross_entropy(setting), list[float]()
 
         def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
             value = plain(logits, targets, inputs)

@@ -14,7 +14,8 @@ from typing import Any
 import pandas as pd
 
 from tstar.lab.sweep.columns import FINAL
-from tstar.lab.sweep.execute import DataKey, Job, Outcome, checksum, execute, load_data
+from tstar.lab.sweep.execute import Job, Outcome, checksum, execute
+from tstar.lab.sweep.materials import DataKey, load_data
 from tstar.lab.sweep.provenance import commit
 from tstar.lab.sweep.spec import Spec
 from tstar.lab.sweep.store import Store
@@ -29,7 +30,7 @@ def identity(spec: Spec) -> str:
 def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
     """Every finished run by its identity."""
     finished = (row for row in rows if row["status"] in FINAL)
-    return {identity(Spec.from_dict(json.loads(row["spec"]))): dict(row) for row in finished}
+    return {identity(Spec(**json.loads(row["spec"]))): dict(row) for row in finished}
 
 
 def exported(path: Path) -> Results:

@@ -31,7 +31,7 @@ SOURCES = {  # runs of the user's own optimizer in a further file belong to the 
 }
 SAME = [
     *("scenario", "dataset", "size", "num_classes", "model", "num_features", "trunk_features"),
-    *("depth", "label_noise", "data_seed", "augment", "num_train", "optimizer", "momentum"),
+    *("depth", "label_noise", "data_seed", "augment", "samples", "optimizer", "momentum"),
     *("schedule", "steps", "batch_size", "label_smoothing", "val_fraction"),
 ]
 NORMS = {
@@ -111,7 +111,7 @@ def measured(source: str, *, tuned: bool = False) -> Iterator[Measured]:
 
 def _read(path: Path) -> pd.DataFrame:
     """The finished runs of the users' own optimizers, with nothing of a rival."""
-    runs = pd.read_parquet(path).rename(columns={"samples": "num_train"})
+    runs = pd.read_parquet(path)
     runs = runs.reindex(columns=[*{*runs.columns, *SAME, "head_lr", "backbone"}])
     own = runs["method"].eq("fixed") & runs["optimizer"].isin(("sgd", "adamw"))
     own &= runs["status"].isin(("done", "diverged")) & runs["backbone"].fillna("as-is").eq("as-is")
@@ -171,7 +171,7 @@ def _record(
         weight_decay=decay,
         batch_size=int(facts["batch_size"]),
         steps=int(facts["steps"]),
-        samples=round(facts["num_train"] * (1 - facts["val_fraction"])),
+        samples=round(facts["samples"] * (1 - facts["val_fraction"])),
         schedule=facts["schedule"],
         label_smoothing=facts["label_smoothing"],
         scenario=facts["scenario"],
