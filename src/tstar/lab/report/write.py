@@ -13,12 +13,16 @@ from tstar.errors import TstarError
 from tstar.lab.files import written
 from tstar.lab.report.catalogue import FIGURES
 from tstar.lab.report.headline import Headline, headline
-from tstar.lab.report.own_tables import advice_table, conditions_table, methods_table
 from tstar.lab.report.page import RELOAD, build_page
-from tstar.lab.report.paper_tables import paper_tables
 from tstar.lab.report.records import Records, load
 from tstar.lab.report.style import format_of, save
-from tstar.lab.report.tables import Table
+from tstar.lab.report.tables import (
+    Table,
+    advice_table,
+    conditions_table,
+    methods_table,
+    paper_tables,
+)
 
 PICTURES = 4  # of one figure in the folder
 
@@ -75,7 +79,8 @@ def write_report(
     """
     for kind in formats:
         format_of(f"figure.{kind}")
-    target, total = Path(folder), len(FIGURES) + 3
+    plots = [plot for plot in FIGURES.values() if plot.needs_runs]
+    target, total = Path(folder), len(plots) + 3
     progress(0, total, "reading runs")
     records = load(runs, **options)
     missing: list[str] = []
@@ -88,7 +93,7 @@ def write_report(
             return []
 
     files, figures = [], []
-    for i, plot in enumerate(FIGURES.values()):
+    for i, plot in enumerate(plots):
         progress(i + 1, total, f"figure {plot.name}")
         for frame in tried(plot.title, plot.data):
             figures.append((plot, frame))
