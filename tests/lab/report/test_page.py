@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import math
 import os
 import re
 import shlex
@@ -59,7 +60,7 @@ def test_the_page_says_what_it_must(nasty_page):
     folder = nasty_page.page.parent
     assert load(folder.parent / "runs.db").checksum in text
     command = shlex.join(["tstar", "report", str(folder.parent / "runs.db"), "--metric", "test"])
-    assert html.escape(command) in text
+    assert html.escape(command, quote=False).replace("'", "&#39;") in text
     assert "prefers-color-scheme: dark" in text
     assert "As above" not in text
     assert len(re.findall(r'<figure id="fig-([\w-]+)">', text)) == 6
@@ -161,6 +162,35 @@ def test_curves_come_back_and_long_ones_are_thinned():
     epochs, steps, total = found[4]["train_loss"]
     assert (len(steps), total) == (200, 1000)
     assert (epochs[0], epochs[-1], steps[0], steps[-1]) == (1, 1000, 0.0, 999.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "drawn"),
+    [
+        ('{"train_loss": [1.0, Infinity, -Infinity, NaN]}', [[1, 2, 3, 4], [1.0, None, None, None], 4]),
+        ('{"train_loss": [1.0, "x", [2], {}]}', [[1, 2, 3, 4], [1.0, None, None, None], 4]),
+        ('{"train_loss": [1.0, 2.0], "epoch": [5]}', [[1, 2], [1.0, 2.0], 2]),
+        ('{"train_loss": [1.0, 2.0], "epoch": "ab"}', [[1, 2], [1.0, 2.0], 2]),
+        ('{"train_loss": {"1": 2.0}}', None),
+        ('{"train_loss": "diverged"}', None),
+        ('{"train_loss": 7}', None),
+        ('[1, 2]', None),
+    ],
+)  # fmt: skip
+def test_a_curve_of_another_shape_is_drawn_as_far_as_it_is_one(stored, drawn):
+    (curves,) = curves_payload([stored])
+    assert curves.get("train_loss") == drawn
+    json.loads(zlib.decompress(base64.b64decode(packed(curves))), parse_constant=pytest.fail)
+
+
+def test_a_name_with_nan_in_it_stays_and_a_number_that_is_none_is_null(make_store):
+    def change(rows):
+        return [(spec, result | {"nll": math.inf, "ece": math.nan}) for spec, result in rows]
+
+    store = make_store(tasks=(("NaNet-NaN", 2.0, 10),), widths=(64,), seeds=2, change=change)
+    text = zlib.decompress(base64.b64decode(packed(runs_payload(load(store).frame)))).decode()
+    assert "NaNet-NaN" in text
+    json.loads(text, parse_constant=pytest.fail)
 
 
 def test_runs_come_back_and_what_is_the_same_is_told_once(store):

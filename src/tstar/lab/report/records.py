@@ -28,7 +28,7 @@ from tstar.text import printable
 _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "norm", "method")
 _LAW = "tstar's own, at each run's own learning rate"
 # Which accuracy, in words.
-METRICS = {"val": "validation", "test": "test"}
+ACCURACIES = {"val": "validation", "test": "test"}
 # How a fact is said in a title.
 _SAID = {
     **{"size": "{} px", "num_train": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},

@@ -27,7 +27,7 @@ from tstar.lab.paper.catalogue import METHODS, Spec, dataset_name, expected_mark
 from tstar.lab.paper.loading import marks, model_name, printed
 from tstar.lab.report.headline import places
 from tstar.lab.report.law import law, number, of_paper
-from tstar.lab.report.records import METRICS, Records, Sweep, paper_name, people, say, text
+from tstar.lab.report.records import ACCURACIES, Records, Sweep, paper_name, people, say, text
 from tstar.lab.sweep.columns import FINAL, json_object
 from tstar.text import escaped, printable
 
@@ -193,7 +193,7 @@ def advice_table(records: Records) -> Table:
         f"{records.metric.capitalize()} accuracy; differences in points. Every row is the mean "
         f"over the same {len(sweeps)} conditions ({where}), one vote each, and the same seeds "
         f"({average}). The formula: {records.formula}. Best T: of the grid, by "
-        f"{METRICS[records.chosen_on]} accuracy. Between the temperatures of the grid accuracy is "
+        f"{ACCURACIES[records.chosen_on]} accuracy. Between the temperatures of the grid accuracy is "
         "linear in ln T, and constant outside it. Intervals: bootstrap over "
         f"{what_is_drawn(names)}.",
         {"accuracy [%]": 2, "below best T": 2, "better in": 0},
@@ -237,7 +237,7 @@ def conditions_table(records: Records) -> Table:
         f"Every condition: the best T and {judged}",
         frame,
         f"{records.metric.capitalize()} accuracy, {records.averaging} over seeds. The best T of "
-        f"the grid was chosen by {METRICS[records.chosen_on]} accuracy: another one than is shown "
+        f"the grid was chosen by {ACCURACIES[records.chosen_on]} accuracy: another one than is shown "
         f"may give a negative regret, the same flatters the best T. {judged[0].upper()}{judged[1:]} "
         "presupposes BN and is shown with it only (the law's if it was measured on such a training); "
         "accuracy there is interpolated in ln T, and * marks a T outside the grid, where it is taken "

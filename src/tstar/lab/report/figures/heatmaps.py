@@ -133,7 +133,7 @@ def _placed(sweep: Sweep, values: Mapping[int, Mapping[float, float]]) -> Map:
 
 
 def _frame(records: Records, shown: Sequence[Map]) -> pd.DataFrame:
-    """One row per cell. Panels in a grid share the T of their column and the M of their row."""
+    """One row per cell. Panels in a grid share all T, and the M of their row."""
     rows = [
         {
             **{name: getattr(panel, name) for name in ("panel", "row", "column", "scale")},
@@ -146,9 +146,9 @@ def _frame(records: Records, shown: Sequence[Map]) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     if places(frame) is not None:
         cells = frame[["panel", "row", "column", "scale"]].drop_duplicates()
-        columns = frame[["column", "temperature"]].drop_duplicates()
         widths = frame[["row", "num_features"]].drop_duplicates()
-        frame = cells.merge(columns).merge(widths).merge(frame, how="left")
+        whole = cells.merge(widths).merge(frame[["temperature"]].drop_duplicates(), how="cross")
+        frame = whole.merge(frame, how="left")
     frame.attrs |= {"metric": records.metric, "average": records.average or "median"}
     return frame
 
