@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shlex
-import sqlite3
 import zlib
 
 import pandas as pd
@@ -18,7 +17,7 @@ from tstar import TstarError
 from tstar.lab.report.page import facts, origin, values
 from tstar.lab.report.payload import curves_payload, packed, runs_payload
 from tstar.lab.report.records import load
-from tstar.lab.report.write import watch_report, write_report
+from tstar.lab.report.write import write_report
 
 NASTY = "<script>alert(1)</script>"
 
@@ -76,40 +75,6 @@ def test_what_is_not_allowed_is_refused_before_anything_is_made(store, tmp_path)
     with pytest.raises(TstarError, match="format of a figure 'jpg'"):
         write_report(store, tmp_path / "out", formats=("jpg",))
     assert not (tmp_path / "out").exists()
-
-
-def test_a_watched_page_follows_the_store_and_only_reads_it(make_store, tmp_path, monkeypatch):
-    store = make_store(tasks=TASKS[:1], widths=(64,), seeds=1, grid=(1.0, 4.0, 16.0))
-    made, told, seen, looks = [], [], [], []
-
-    def write_page(runs, folder, *, reload, **options):
-        frame = load(runs).frame
-        made.append(len(frame))
-        (tmp_path / "out").mkdir(exist_ok=True)
-        page = tmp_path / "out" / "index.html"
-        page.write_text(f'<meta http-equiv="refresh" content="{reload}">{len(frame)}', "utf-8")
-        seen.append(page.read_text("utf-8"))
-        return type("Written", (), {"page": page})
-
-    def sleep(seconds):
-        """Between the first looks another process ends a run; then somebody interrupts."""
-        looks.append(seconds)
-        if len(looks) == 4:
-            raise KeyboardInterrupt
-        if len(looks) == 1:
-            with sqlite3.connect(store) as other:
-                other.execute("DELETE FROM runs WHERE rowid = 1")
-            other.close()
-
-    monkeypatch.setattr("tstar.lab.report.write.write_report", write_page)
-    monkeypatch.setattr("tstar.lab.report.write.time.sleep", sleep)
-    watch_report(store, tmp_path / "out", every=7, tell=told.append)
-    assert made == [6, 5]  # rebuilt when something changed, and only then
-    assert all('content="7"' in text for text in seen)
-    assert (tmp_path / "out" / "index.html").read_text("utf-8") == "5"
-    assert told[-1].startswith("stopped")
-    with pytest.raises(TstarError, match="can be watched"):
-        watch_report(tmp_path / "runs.csv")
 
 
 def test_values_are_listed_in_order_until_they_are_too_many():

@@ -130,9 +130,6 @@ def report(
     coefficients: CoefficientFile = None,
     formats: Annotated[str, about("Formats of the figures: svg, pdf, png.")] = "svg",
     no_fits: Annotated[bool, about("No tables of fitted coefficients.", "--no-fits")] = False,
-    watch: Annotated[
-        bool, about("Rebuild while a sweep runs; the page reloads.", "--watch")
-    ] = False,
     where: Where = None,
     study: OfStudy = None,
     as_json: AsJson = False,
@@ -141,14 +138,11 @@ def report(
 
     Example: tstar report runs.db -o report/
     """
-    from tstar.lab.report import watch_report, write_report
+    from tstar.lab.report import write_report
 
     how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
     how |= {"coefficients": coefficients, "where": where, "study": study}
     how |= {"formats": formats.replace(" ", "").split(","), "fits": not no_fits}
-    if watch:
-        watch_report(runs, output, tell=tell, **how)
-        return
     with progress() as step:
         made = write_report(runs, output, progress=step, **how)
     if as_json:

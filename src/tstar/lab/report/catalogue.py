@@ -160,7 +160,7 @@ _FIGURES = (
         "Fig. 11",
         "The largest probability against the number of classes",
         "The softmax of random normal logits at T = 1: with more classes its largest probability "
-        "falls, and with it the gradient that the right class gets.",
+        "falls towards 1/K. Bars hold the middle half and nine tenths of the draws.",
         softmax.largest_probability_data,
         softmax.draw_largest_probability,
         needs_runs=False,

@@ -22,7 +22,6 @@ from tstar.lab.sweep.provenance import commit
 from tstar.text import printable
 
 ON_PAGE = 12  # panels of one figure
-RELOAD = '<meta http-equiv="refresh" content="{}">'
 _AXES = {
     **{"model": "models", "num_features": "features M", "temperature": "temperatures T"},
     **{"norm": "norm before the output layer", "method": "methods", "optimizer": "optimizers"},
@@ -44,9 +43,8 @@ def build_page(
     figures: Sequence[tuple[Plot, pd.DataFrame]],
     tables: Sequence[Table],
     missing: Sequence[str],
-    reload: int,
 ) -> str:
-    """The page's text; ``reload``: seconds after which it loads itself again, or 0."""
+    """The page's text."""
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
@@ -59,7 +57,6 @@ def build_page(
     reason = next((m for m in missing if m.startswith("Headline: ")), "")
     return page.get_template("template.html").render(
         title=f"Softmax temperatures: {Path(records.path).name}",
-        reload=Markup(RELOAD.format(reload)) if reload else "",
         headline=headline,
         no_headline=reason.removeprefix("Headline: "),
         over=_OVER,
