@@ -205,7 +205,9 @@ def test_smoothing_alone_makes_a_large_logit_cost():
         else:
             assert (np.diff(losses) <= 0).all()
         torch_loss = torch.nn.functional.cross_entropy(
-            torch.tensor([[4.0 / T] + [0.0] * 9]).double(), torch.tensor([0]), label_smoothing=smoothing
+            torch.tensor([[4.0 / T] + [0.0] * 9]).double(),
+            torch.tensor([0]),
+            label_smoothing=smoothing,
         )
         assert np.interp(4.0, one["logit"], losses) == pytest.approx(torch_loss.item(), rel=1e-5)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from tstar.errors import TstarError
-from tstar.lab.curves.conditions import averaged
+from tstar.lab.curves.conditions import Array, averaged
 from tstar.lab.report.law import number
 from tstar.lab.report.records import Records, Sweep, say
 from tstar.lab.report.style import (
@@ -32,20 +31,6 @@ CELL = (0.34, 0.28)  # inches
 _NORMS = {"none": "no BN", "batch": "BN"}
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
-    """One panel before it is drawn: M → T → value, and where it stands.
-
-    Panels of one ``scale`` share their colors.
-    """
-
-    panel: str
-    row: str
-    column: str
-    values: Mapping[int, Mapping[float, float]]
-    scale: str = ""
-
-
 def heatmaps_data(records: Records, norm: str) -> pd.DataFrame:
     """Accuracy [%] over T and M: one panel per environment with this norm."""
     found = records.environments(norm)
@@ -53,33 +38,39 @@ def heatmaps_data(records: Records, norm: str) -> pd.DataFrame:
         raise TstarError(
             f"No runs with norm = {norm!r} have two or more temperatures; add them to the study."
         )
-    shown = [
-        _placed(group[0], {width(s): _accuracies(s, records) for s in group}) for group in found
+    rows = [
+        _place(group[0]) | cell
+        for group in found
+        for sweep in group
+        for cell in _accuracies(sweep, records)
     ]
-    return _framed(_frame(records, shown))
+    return _framed(_frame(records, rows))
 
 
 def difficulty_data(records: Records) -> pd.DataFrame:
     """The model and setting swept on most tasks of known csg: a row each, csg ascending."""
-    models: dict[str, list[tuple[float, Map]]] = {}
+    models: dict[str, list[dict[str, Any]]] = {}
     for norm, words in _NORMS.items():
-        for group in records.environments(norm):
-            facts = group[0].facts
-            csg, dataset = number(facts.get("csg")), say("dataset", facts["dataset"])
+        for sweep in (sweep for group in records.environments(norm) for sweep in group):
+            csg, dataset = number(sweep.facts.get("csg")), say("dataset", sweep.facts["dataset"])
             if csg is not None:
-                model = group[0].title.removeprefix(f"{dataset} · ")
+                model = sweep.title.removeprefix(f"{dataset} · ")
                 task = f"{dataset} (csg {csg:.3g})"
-                values = {width(s): _accuracies(s, records) for s in group}
-                panel = Map(f"{model} · {task} · {words}", task, words, values, dataset)
-                models.setdefault(model, []).append((csg, panel))
-    most = max(models.values(), key=lambda tasks: len({t.scale for _, t in tasks}), default=[])
-    if len({task.scale for _, task in most}) < 2:
+                place: dict[str, Any] = {
+                    "panel": f"{model} · {task} · {words}",
+                    "row": task,
+                    "column": words,
+                }
+                place |= {"scale": dataset, "csg": csg}
+                cells = _accuracies(sweep, records)
+                models.setdefault(model, []).extend(place | cell for cell in cells)
+    most = max(models.values(), key=lambda cells: len({c["scale"] for c in cells}), default=[])
+    if len({cell["scale"] for cell in most}) < 2:
         raise TstarError(
             "No model was run on two or more data sets of known csg; add data sets to the study, "
             "and csg = true."
         )
-    ordered = sorted(most, key=lambda task: (task[0], task[1].scale))
-    return _framed(_frame(records, [task for _, task in ordered]))
+    return _framed(_frame(records, sorted(most, key=lambda cell: (cell["csg"], cell["scale"]))))
 
 
 def bn_difference_data(records: Records) -> pd.DataFrame:
@@ -87,62 +78,47 @@ def bn_difference_data(records: Records) -> pd.DataFrame:
 
     A cell without a temperature has the best T of each side.
     """
-    groups: dict[str, list[tuple[Sweep, Sweep]]] = {}
-    for plain, bn in records.pairs():
-        groups.setdefault(bn.title, []).append((plain, bn))
-    if not groups:
+    pairs = sorted(records.pairs(), key=lambda pair: pair[1].title)
+    if not pairs:
         raise TstarError(
             'No condition was run with norm = "none" and with norm = "batch"; add the missing norm '
             "to the study."
         )
-    shown = [
-        _placed(pairs[0][1], {width(bn): _differences(plain, bn, records) for plain, bn in pairs})
-        for pairs in groups.values()
-    ]
-    frame = _frame(records, shown).replace({"temperature": {np.inf: np.nan}})
+    rows = [_place(bn) | cell for plain, bn in pairs for cell in _differences(plain, bn, records)]
+    frame = _frame(records, rows).replace({"temperature": {np.inf: np.nan}})
     high = frame["value"].abs().quantile(0.9) or 1.0
     return frame.assign(frame="", low=-high, high=high)
 
 
-def width(sweep: Sweep) -> int:
-    """M of a sweep; 0 if it is not known."""
-    return int(sweep.facts.get("num_features") or 0)
+def _place(sweep: Sweep) -> dict[str, str]:
+    """An environment's panel: data set and way of training are its row, the model its column."""
+    model = say("model", sweep.facts.get("model"))
+    row = sweep.title.replace(f" · {model}", "", 1)
+    return {"panel": sweep.title, "row": row, "column": model, "scale": ""}
 
 
-def _accuracies(sweep: Sweep, records: Records) -> dict[float, float]:
-    average = records.average or "median"
-    return {T: 100 * float(averaged(sweep.seen(T), average)) for T in sweep.temperatures}
+def _accuracies(sweep: Sweep, records: Records) -> Iterator[dict[str, float]]:
+    for T in sweep.temperatures:
+        yield _cell(sweep, T, 100 * sweep.seen(T), records)
 
 
-def _differences(plain: Sweep, bn: Sweep, records: Records) -> dict[float, float]:
+def _differences(plain: Sweep, bn: Sweep, records: Records) -> Iterator[dict[str, float]]:
     both = {T: (T, T) for T in bn.temperatures if T in plain.temperatures}
-    found = {}
     for T, (first, second) in {**both, np.inf: (plain.ranking[0], bn.ranking[0])}.items():
         base, gain = (s.curve.by_seed(t, s.metric) for s, t in ((plain, first), (bn, second)))
         values = [100 * (gain[seed] - base[seed]) for seed in base.keys() & gain.keys()]
         if values:
-            found[T] = float(averaged(np.array(values), records.average or "median"))
-    return found
+            yield _cell(bn, T, np.array(values), records)
 
 
-def _placed(sweep: Sweep, values: Mapping[int, Mapping[float, float]]) -> Map:
-    """An environment: its data set and way of training is the row, its model the column."""
-    model = say("model", sweep.facts.get("model"))
-    row = sweep.title.replace(f" · {model}", "", 1)
-    return Map(sweep.title, row, model, values)
+def _cell(sweep: Sweep, T: float, values: Array, records: Records) -> dict[str, float]:
+    M = int(sweep.facts.get("num_features") or 0)
+    value = float(averaged(values, records.average or "median"))
+    return {"num_features": M, "temperature": T, "value": value}
 
 
-def _frame(records: Records, shown: Sequence[Map]) -> pd.DataFrame:
+def _frame(records: Records, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One row per cell. Panels in a grid share all T, and the M of their row."""
-    rows = [
-        {
-            **{name: getattr(panel, name) for name in ("panel", "row", "column", "scale")},
-            **{"num_features": M, "temperature": T, "value": value},
-        }
-        for panel in shown
-        for M, line in panel.values.items()
-        for T, value in line.items()
-    ]
     frame = pd.DataFrame(rows)
     if places(frame) is not None:
         cells = frame[["panel", "row", "column", "scale"]].drop_duplicates()
@@ -204,14 +180,13 @@ def _draw_map(axes: Axes, part: pd.DataFrame, colors: Any) -> Any:
     from matplotlib.patches import Rectangle
 
     rows, columns = (sorted({*part[name]}) for name in ("num_features", "temperature"))
-    grid = np.full((len(rows), len(columns)), np.nan)
-    cells = part[["num_features", "temperature", "value", "frame"]].dropna(subset="value")
-    places = [(rows.index(M), columns.index(T)) for M, T in cells.iloc[:, :2].to_numpy()]
-    for place, value in zip(places, cells["value"], strict=True):
-        grid[place] = value
+    grid = part.pivot_table(index="num_features", columns="temperature", values="value")
+    grid = grid.reindex(index=rows, columns=columns)
     low, high = part["low"].max(), part["high"].max()
-    image = axes.imshow(grid, origin="lower", cmap=colors, vmin=low, vmax=high)
-    for (m, t), value, mark in zip(places, cells["value"], cells["frame"], strict=True):
+    image = axes.imshow(grid.to_numpy(), origin="lower", cmap=colors, vmin=low, vmax=high)
+    cells = part[["num_features", "temperature", "value", "frame"]].dropna(subset="value")
+    for M, T, value, mark in cells.itertuples(index=False, name=None):
+        m, t = rows.index(M), columns.index(T)
         red, green, blue, _ = image.cmap(image.norm(value))
         light = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
         text = f"{value:.1f}".replace("-0.0", "0.0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,7 @@ def draw_sketch(frame: pd.DataFrame, legend: bool = True) -> Figure:
     rows = frame[["layer", "gives", "tstar"]].itertuples(index=False, name=None)
     for place, (layer, gives, inserted) in enumerate(rows):
         color = BLUE if inserted else INK
-        box = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "fc": "none", "ec": color}
+        box: Any = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "fc": "none", "ec": color}
         x = place * step
         axes.add_patch(FancyBboxPatch((x, 0), wide, 0.8, lw=2 if inserted else 1, **box))
         axes.text(x + wide / 2, 0.4, layer, ha="center", va="center", color=color, fontsize=8)
