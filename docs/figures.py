@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-BLUE, INK, FAINT = "#0072b2", "#222222", "#bbbbbb"
+BLUE, INK = "#0072b2", "#222222"
 
 
 def save(figure: plt.Figure, folder: str) -> None:
@@ -34,21 +34,6 @@ def dots(folder: str, table: pd.DataFrame, label: str, zero: bool = True) -> Non
 
 def named(names: pd.Series, at: pd.Series, low: pd.Series, high: pd.Series) -> pd.DataFrame:
     return pd.DataFrame({"name": names, "at": at, "low": low, "high": high})
-
-
-def fresh() -> None:
-    table = pd.read_csv(RESULTS / "fresh" / "conditions.csv")
-    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
-    axes.axhline(0, color=INK, lw=0.8)
-    table = table.sort_values("expected").reset_index(drop=True)
-    axes.vlines(
-        table.index, table["low"], table["high"], color=FAINT, lw=3, label="predicted: 80 %"
-    )
-    axes.plot(table.index, table["expected"], "_", color=INK, label="predicted: middle")
-    axes.plot(table.index, table["gain"], "o", color=BLUE, ms=4, label="what came")
-    axes.set(xlabel="condition", ylabel="points over the plain model")
-    axes.legend(loc="upper left")
-    save(figure, "fresh")
 
 
 def long() -> None:
@@ -132,5 +117,5 @@ def quality() -> None:
 if __name__ == "__main__":
     matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
     matplotlib.rcParams.update({"font.size": 9, "legend.frameon": False})
-    for draw in (fresh, long, rising, speeds, schedule, variance, sweep, quality):
+    for draw in (long, rising, speeds, schedule, variance, sweep, quality):
         draw()

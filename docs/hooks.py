@@ -17,9 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 # Runs of the atlas that make figures of a size that can be read.
 RUNS = "results/atlas/store.parquet"
-WHERE = (
-    'lr == 0.1 and steps == 800 and dataset in ("banking77", "clinc150", "cifar10_32", "gtsrb_32")'
-)
+_SETTING = "lr == 0.1 and steps == 800 and dataset in ({})"
+_IMAGES = _SETTING.format('"caltech101_32", "cifar10_32", "fashion_5k", "gtsrb_32"')
+WHERE = {
+    "accuracy": _SETTING.format('"cifar10_32", "gtsrb_32"'),
+    "heatmaps-bn": _SETTING.format('"caltech101_32", "cifar10_32"'),  # data set by model
+    "recommended": "lr == 0.1 and steps == 800",
+}
 
 
 def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
@@ -154,13 +158,15 @@ def report_figures() -> dict[str, tuple[str, str, str]]:
     from tstar.lab.report import FIGURES, load
     from tstar.lab.report.style import svg_text
 
-    records = load(ROOT / RUNS, where=WHERE)
     found = {}
     for name, plot in FIGURES.items():
-        runs = [RUNS, "--where", WHERE]
+        where = WHERE.get(name, _IMAGES)
+        frame = plot.frame(load(ROOT / RUNS, where=where) if plot.needs_runs else None)
+        runs = [RUNS, "--where", where] if plot.needs_runs else []
         command = shlex.join(["tstar", "figure", name, *runs, "-o", f"{name}.svg"])
-        picture = svg_text(plot.draw(plot.parts(plot.data(records))[0]))
-        found[name] = (f"### {plot.title}\n\n{plot.reading}", command, picture)
+        number = f" ({plot.paper} of the paper)" if plot.paper else ""
+        picture = svg_text(plot.draw(plot.parts(frame)[0]))
+        found[name] = (f"### {plot.title}{number}\n\n{plot.reading}", command, picture)
     return found
 
 

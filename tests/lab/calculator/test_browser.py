@@ -6,7 +6,8 @@ import pytest
 
 from tests.browsing import SIZES, all_can_be_read, looked_at
 from tstar.formula import temperature
-from tstar.lab.report.law import law
+from tstar.law import law_temperature
+from tstar.training import Training
 
 pytestmark = pytest.mark.browser
 TRAINING = {"features": "512", "classes": "10", "lr": "0.1", "steps": "7800", "batch": "128"}
@@ -27,8 +28,8 @@ def test_a_training_sets_T_and_without_one_the_paper_does(open_page):
     assert answer(page) == pytest.approx(temperature(2048, 8, 3.85), rel=1e-12)
     fill(page, **TRAINING)
     page.select_option("#optimizer", "sgd")
-    facts = {"num_features": 512, "num_classes": 10, "optimizer": "sgd", "lr": 0.1}
-    assert answer(page) == pytest.approx(law(facts | {"steps": 7800, "batch_size": 128}))
+    training = Training("sgd", lr=0.1, steps=7800, batch_size=128)
+    assert answer(page) == pytest.approx(law_temperature(512, 10, training))
     assert "tstar.recommend" in page.inner_text("#notices")
     page.check("#variant-base")
     assert answer(page) == pytest.approx(temperature(512), rel=1e-12)

@@ -104,12 +104,14 @@ def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
 
 
 def test_figures_are_listed_drawn_where_asked_for_or_printed_as_data(runs, tmp_path):
-    listed = [line.split()[0] for line in call("figure").stdout.splitlines()]
-    assert len(listed) == 6
+    listed = call("figure", "--list").stdout.splitlines()
+    assert listed == call("figure").stdout.splitlines()
+    assert len(listed) == 10
+    assert "Fig. 9 " in next(line for line in listed if line.startswith("difficulty"))
     drawn = call("figure", "recommended", runs, "-o", tmp_path / "a.pdf").stdout
     assert drawn.strip() == str(tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    data = json.loads(call("figure", listed[0], runs, "--json", "--variant", "csgcn").stdout)
+    data = json.loads(call("figure", "recommended", runs, "--json", "--variant", "csgcn").stdout)
     assert len(data) == 4
     # Planted at the T of csgcn: the formula is right, and the grid's best T is its neighbor.
     assert all(point["regret"] < 8 for point in data)
@@ -119,10 +121,9 @@ def test_figures_are_listed_drawn_where_asked_for_or_printed_as_data(runs, tmp_p
     ("words", "message"),
     [
         (("figure", "heatmap"), "did you mean 'heatmaps'"),
-        (("figure", "heatmaps"), "give a store"),
+        (("figure", "heatmaps"), "needs a store"),
         (("figure", "accuracy", "-o", "a.gif"), "format of a figure 'gif'"),
         (("report", "nothing.db"), "does not exist"),
-        (("report", "nothing.csv", "--watch"), "can be watched"),  # an export does not change
         (("fit", "nowhere.db"), "does not exist"),
         (("fit", "nowhere.db", "--per-environment", "--cross-validate"), "at a time"),
     ],

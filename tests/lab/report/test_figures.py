@@ -8,20 +8,21 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+import torch
 
 from tests.lab.report.planted import TASKS, rows
 from tstar import TstarError
 from tstar.lab.fitting.record import plain_rows
 from tstar.lab.report.catalogue import FIGURES, get_figure
 from tstar.lab.report.records import load
-from tstar.lab.report.style import inline_svg, save, svg_text, told_apart
+from tstar.lab.report.style import inline_svg, places, save, svg_text, told_apart
 
 
 @pytest.mark.parametrize("name", [*FIGURES])
 def test_every_figure_is_drawn_the_same_way_twice(records, tmp_path, name):
     before = dict(matplotlib.rcParams)
     plot = get_figure(name)
-    frame = plot.data(records)
+    frame = plot.frame(records)
     json.dumps(plain_rows(frame), allow_nan=False)
     part = plot.parts(frame, per_part=2)[0]
     first = save(plot.draw(part), tmp_path / "a.svg").read_bytes()
@@ -33,7 +34,7 @@ def test_every_figure_is_drawn_the_same_way_twice(records, tmp_path, name):
 def test_no_figure_uses_pyplot(store):
     code = (
         "import sys; from tstar.lab.report import FIGURES, load; records = load(sys.argv[1]);"
-        "[plot.draw(plot.parts(plot.data(records), 1)[0]) for plot in FIGURES.values()];"
+        "[plot.draw(plot.parts(plot.frame(records), 1)[0]) for plot in FIGURES.values()];"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run(
@@ -51,11 +52,18 @@ def test_many_panels_are_drawn_in_parts(records):
     assert all(part.attrs == frame.attrs for part in parts)
 
 
-@pytest.mark.parametrize("name", [*FIGURES])
+@pytest.mark.parametrize("name", [name for name, plot in FIGURES.items() if plot.needs_runs])
 def test_a_figure_that_the_runs_do_not_allow_says_so(make_store, name):
     only = make_store(tasks=TASKS[:1], grid=(), methods=("default",), widths=(64,), seeds=1)
-    with pytest.raises(TstarError, match=r"^No (condition|runs|model)|needs"):
+    with pytest.raises(TstarError, match=r"^No (condition|runs|model)|must be there"):
         get_figure(name).data(load(only))
+    with pytest.raises(TstarError, match="needs a store"):
+        get_figure(name).frame(None)
+
+
+def test_every_figure_of_the_paper_has_a_name():
+    numbers = [number for plot in FIGURES.values() for number in re.findall(r"\d+", plot.paper)]
+    assert sorted(map(int, numbers)) == [*range(1, 12)]
 
 
 def test_captions_stand_alone():
@@ -76,65 +84,140 @@ def test_boxes_are_the_quantiles_of_both_kinds(records):
     assert row["mean"] == pytest.approx(values.mean())
     wanted = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
     assert row[["low", "q1", "median", "q3", "high"]].tolist() == pytest.approx([*wanted])
-    assert np.isnan(row["law"])  # it presupposes BN
+    assert np.isnan(row["judged"])  # it presupposes BN
 
 
 @pytest.mark.parametrize("norm", ["none", "batch"])
-def test_a_store_of_one_kind_shows_it(make_store, norm):
-    frame = get_figure("accuracy").data(load(make_store(tasks=TASKS[:1], norms=(norm,))))
+def test_a_store_of_one_kind_shows_it_and_so_does_its_legend(make_store, norm):
+    plot = get_figure("accuracy")
+    frame = plot.data(load(make_store(tasks=TASKS[:1], norms=(norm,)), variant="cn"))
     assert set(frame["norm"]) == {norm}
+    labels = {line["label"] for line in plot.legend(frame)}
+    assert ("mean, without BN" in labels) == (norm == "none")
+    assert ("mean, with BN" in labels) == (norm == "batch")
+    assert ("the paper's T*_cn" in labels) == (norm == "batch")
 
 
-def test_a_cell_is_a_median_and_validation_frames_it(make_store):
+@pytest.mark.parametrize(("average", "number"), [(None, np.median), ("mean", np.mean)])
+def test_what_is_shown_is_framed(make_store, average, number):
+    """Not what validation chose, nor the means of the seeds beside their medians."""
+
     def change(rows):
         for spec, result in rows:
             if spec.temperature in (1.0, 2.0):
                 result["val_accuracy"] = 0.99 - 0.01 * spec.temperature
+            if spec.temperature == 64.0:  # the best mean, not the best median
+                result["test_accuracy"] = (0.1, 0.91, 1.0)[spec.seed]
         return rows
 
-    records = load(make_store(tasks=TASKS[:1], change=change))
+    records = load(make_store(tasks=TASKS[:1], change=change), average=average)
     plot = get_figure("heatmaps-bn")
     frame = plot.data(records)
     cell = frame[(frame["num_features"] == 256) & (frame["temperature"] == 8.0)].iloc[0]
     values = rows(records, num_features=256, norm="batch", temperature=8.0)
-    assert cell["accuracy"] == pytest.approx(100 * np.median(values))
+    assert cell["value"] == pytest.approx(100 * number(values))
     for _, row in frame.groupby("num_features"):
-        framed = row.set_index("temperature")["frame"]
-        assert (framed[1.0], framed[2.0]) == ("best", "second")
-        assert (framed != "").sum() == 2
+        first, second = row.sort_values("value", ascending=False)["frame"].iloc[:2]
+        assert (first, second) == ("best", "second")
+        assert (row["frame"] != "").sum() == 2
     text = svg_text(plot.draw(frame))
-    assert "numbers: test accuracy [%] · frames: best and second best T by validation" in text
+    assert f"{average or 'median'} test accuracy [%] over seeds · framed: highest" in text
 
 
-def test_tasks_are_in_the_order_of_their_csg(records):
-    frame = get_figure("difficulty").data(records)
+def test_tasks_are_in_the_order_of_their_csg_each_pair_in_a_line(make_store):
+    """BN was run at more temperatures: the pairs line up all the same."""
+
+    def change(rows):
+        return [row for row in rows if row[0].norm == "batch" or row[0].temperature < 32]
+
+    frame = get_figure("difficulty").data(load(make_store(change=change)))
     shown = [re.search(r"csg ([\d.]+)", name)[1] for name in dict.fromkeys(frame["panel"])]
     assert shown == ["1.5", "1.5", "6.7", "6.7", "25.5", "25.5"]
+    assert places(frame) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert frame.groupby("panel")["low"].nunique().max() == 1
+    assert set(frame.groupby("panel")["temperature"].nunique()) == {7}
+    assert frame.groupby("panel", sort=False)["value"].count().tolist() == [10, 14] * 3
 
 
-def test_the_difference_is_over_the_seeds_of_both(records):
-    frame = get_figure("bn-difference").data(records)
-    plain, bn = (
-        np.array(rows(records, dataset="hard", num_features=64, norm=norm, temperature=1.0))
-        for norm in ("none", "batch")
-    )
-    wanted = 100 * (bn - plain)
-    row = frame[
-        frame["panel"].str.startswith("hard")
-        & (frame["num_features"] == 64)
-        & (frame["at"] == "T = 1")
-    ].iloc[0]
-    assert row["value"] == pytest.approx(wanted.mean())
-    assert row["error"] == pytest.approx(wanted.std(ddof=1) / 3**0.5)
+def test_nine_environments_stand_as_data_set_by_model(make_store):
+    """One of them at one width only: the others have their rows at the same height."""
+
+    def change(rows):
+        return [
+            r
+            for r in rows
+            if (r[0].dataset, r[0].model) != ("easy", "vgg9") or r[0].num_features == 64
+        ]
+
+    store = make_store(models=("resnet10", "vgg9", "pyramidnet10"), seeds=1, change=change)
+    frame = get_figure("heatmaps-bn").data(load(store))
+    assert places(frame) == [(row, column) for row in range(3) for column in range(3)]
+    assert [*dict.fromkeys(frame["column"])] == ["pyramidnet10", "resnet10", "vgg9"]
+    assert frame.groupby("panel").size().tolist() == [14] * 9
+    lone = frame[frame["panel"].str.contains("easy · vgg9") & (frame["num_features"] == 256)]
+    assert lone["value"].isna().all()
+    assert (lone["frame"] == "").all()
+
+
+def test_the_difference_is_over_the_seeds_of_both(make_store):
+    def change(rows):
+        return [row for row in rows if row[0].norm == "batch" or row[0].seed > 0]
+
+    records = load(make_store(change=change))
+    frame = get_figure("bn-difference").data(records).set_index("num_features")
+    hard = frame[frame["panel"].str.startswith("hard")].loc[64].set_index("temperature")["value"]
+    for T in (1.0, 8.0):
+        plain, bn = (
+            np.array(rows(records, dataset="hard", num_features=64, norm=norm, temperature=T))
+            for norm in ("none", "batch")
+        )
+        assert hard[T] == pytest.approx(np.median(100 * (bn[1:] - plain)))
+    plain, bn = next(p for p in records.pairs() if "hard" in p[0].title)
+    best = [s.curve.by_seed(s.ranking[0]) for s in (plain, bn)]
+    gains = [100 * (best[1][seed] - best[0][seed]) for seed in (1, 2)]
+    assert hard[np.nan] == pytest.approx(np.median(gains))
 
 
 def test_a_point_is_the_law_against_the_oracle(records):
     frame = get_figure("recommended").data(records)
     assert len(frame) == 6
     for sweep, point in zip(records.judged(), frame.to_dict("records"), strict=True):
-        assert (point["law"], point["best"]) == (sweep.law, sweep.ranking[0])
+        assert (point["judged"], point["best"]) == (sweep.law, sweep.ranking[0])
         assert point["regret"] == pytest.approx(sweep.judged(sweep.law).regret)
+
+
+def test_a_higher_temperature_flattens_the_softmax_and_keeps_its_order():
+    frame = get_figure("softmax").data()
+    largest = []
+    for _, one in frame.groupby("temperature"):
+        assert one["probability"].sum() == pytest.approx(1)
+        assert (one.sort_values("logit")["probability"].diff().dropna() > 0).all()
+        largest.append(one["probability"].max())
+    assert largest == sorted(largest, reverse=True)
+
+
+def test_smoothing_alone_makes_a_large_logit_cost():
+    for (smoothing, T), one in get_figure("loss").data().groupby(["smoothing", "temperature"]):
+        losses = one.sort_values("logit")["loss"].to_numpy()
+        lowest = one["logit"].to_numpy()[losses.argmin()]
+        if smoothing:  # the least loss is where softmax gives the target
+            assert lowest == pytest.approx(min(30, T * np.log(91)), abs=0.13)
+        else:
+            assert (np.diff(losses) <= 0).all()
+        torch_loss = torch.nn.functional.cross_entropy(
+            torch.tensor([[4.0 / T] + [0.0] * 9]).double(),
+            torch.tensor([0]),
+            label_smoothing=smoothing,
+        )
+        assert np.interp(4.0, one["logit"], losses) == pytest.approx(torch_loss.item(), rel=1e-5)
+
+
+def test_the_largest_probability_falls_with_the_classes():
+    frame = get_figure("largest-probability").data()
+    assert (frame["median"].diff().dropna() < 0).all()
+    assert (frame["low"] > 1 / frame["classes"]).all()
+    pair = frame.iloc[0]  # of two classes: the sigmoid of |x − y|, whose median is 0.674·√2
+    assert pair["median"] == pytest.approx(1 / (1 + np.exp(-0.6745 * 2**0.5)), abs=0.01)
 
 
 def test_names_stay_text_in_a_picture(make_store):

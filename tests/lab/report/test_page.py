@@ -3,10 +3,10 @@
 import base64
 import html
 import json
+import math
 import os
 import re
 import shlex
-import sqlite3
 import zlib
 
 import pandas as pd
@@ -17,7 +17,7 @@ from tstar import TstarError
 from tstar.lab.report.page import facts, origin, values
 from tstar.lab.report.payload import curves_payload, packed, runs_payload
 from tstar.lab.report.records import load
-from tstar.lab.report.write import watch_report, write_report
+from tstar.lab.report.write import write_report
 
 NASTY = "<script>alert(1)</script>"
 
@@ -59,7 +59,7 @@ def test_the_page_says_what_it_must(nasty_page):
     folder = nasty_page.page.parent
     assert load(folder.parent / "runs.db").checksum in text
     command = shlex.join(["tstar", "report", str(folder.parent / "runs.db"), "--metric", "test"])
-    assert html.escape(command) in text
+    assert html.escape(command, quote=False).replace("'", "&#39;") in text
     assert "prefers-color-scheme: dark" in text
     assert "As above" not in text
     assert len(re.findall(r'<figure id="fig-([\w-]+)">', text)) == 6
@@ -75,40 +75,6 @@ def test_what_is_not_allowed_is_refused_before_anything_is_made(store, tmp_path)
     with pytest.raises(TstarError, match="format of a figure 'jpg'"):
         write_report(store, tmp_path / "out", formats=("jpg",))
     assert not (tmp_path / "out").exists()
-
-
-def test_a_watched_page_follows_the_store_and_only_reads_it(make_store, tmp_path, monkeypatch):
-    store = make_store(tasks=TASKS[:1], widths=(64,), seeds=1, grid=(1.0, 4.0, 16.0))
-    made, told, seen, looks = [], [], [], []
-
-    def write_page(runs, folder, *, reload, **options):
-        frame = load(runs).frame
-        made.append(len(frame))
-        (tmp_path / "out").mkdir(exist_ok=True)
-        page = tmp_path / "out" / "index.html"
-        page.write_text(f'<meta http-equiv="refresh" content="{reload}">{len(frame)}', "utf-8")
-        seen.append(page.read_text("utf-8"))
-        return type("Written", (), {"page": page})
-
-    def sleep(seconds):
-        """Between the first looks another process ends a run; then somebody interrupts."""
-        looks.append(seconds)
-        if len(looks) == 4:
-            raise KeyboardInterrupt
-        if len(looks) == 1:
-            with sqlite3.connect(store) as other:
-                other.execute("DELETE FROM runs WHERE rowid = 1")
-            other.close()
-
-    monkeypatch.setattr("tstar.lab.report.write.write_report", write_page)
-    monkeypatch.setattr("tstar.lab.report.write.time.sleep", sleep)
-    watch_report(store, tmp_path / "out", every=7, tell=told.append)
-    assert made == [6, 5]  # rebuilt when something changed, and only then
-    assert all('content="7"' in text for text in seen)
-    assert (tmp_path / "out" / "index.html").read_text("utf-8") == "5"
-    assert told[-1].startswith("stopped")
-    with pytest.raises(TstarError, match="can be watched"):
-        watch_report(tmp_path / "runs.csv")
 
 
 def test_values_are_listed_in_order_until_they_are_too_many():
@@ -158,6 +124,35 @@ def test_curves_come_back_and_long_ones_are_thinned():
     epochs, steps, total = found[4]["train_loss"]
     assert (len(steps), total) == (200, 1000)
     assert (epochs[0], epochs[-1], steps[0], steps[-1]) == (1, 1000, 0.0, 999.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "drawn"),
+    [
+        ('{"train_loss": [1.0, Infinity, -Infinity, NaN]}', [[1, 2, 3, 4], [1.0, None, None, None], 4]),
+        ('{"train_loss": [1.0, "x", [2], {}]}', [[1, 2, 3, 4], [1.0, None, None, None], 4]),
+        ('{"train_loss": [1.0, 2.0], "epoch": [5]}', [[1, 2], [1.0, 2.0], 2]),
+        ('{"train_loss": [1.0, 2.0], "epoch": "ab"}', [[1, 2], [1.0, 2.0], 2]),
+        ('{"train_loss": {"1": 2.0}}', None),
+        ('{"train_loss": "diverged"}', None),
+        ('{"train_loss": 7}', None),
+        ('[1, 2]', None),
+    ],
+)  # fmt: skip
+def test_a_curve_of_another_shape_is_drawn_as_far_as_it_is_one(stored, drawn):
+    (curves,) = curves_payload([stored])
+    assert curves.get("train_loss") == drawn
+    json.loads(zlib.decompress(base64.b64decode(packed(curves))), parse_constant=pytest.fail)
+
+
+def test_a_name_with_nan_in_it_stays_and_a_number_that_is_none_is_null(make_store):
+    def change(rows):
+        return [(spec, result | {"nll": math.inf, "ece": math.nan}) for spec, result in rows]
+
+    store = make_store(tasks=(("NaNet-NaN", 2.0, 10),), widths=(64,), seeds=2, change=change)
+    text = zlib.decompress(base64.b64decode(packed(runs_payload(load(store).frame)))).decode()
+    assert "NaNet-NaN" in text
+    json.loads(text, parse_constant=pytest.fail)
 
 
 def test_runs_come_back_and_what_is_the_same_is_told_once(store):

@@ -169,7 +169,8 @@ def test_parts_of_one_s_own_are_named(make_store):
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
     assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, loss focal, 6 epochs"}
     assert all(s.law is None for s in records.sweeps)
-    assert records.judged() == []
+    with pytest.raises(TstarError, match="the law was not measured"):
+        records.judged()
 
 
 def test_a_diverged_run_counts_as_chance(make_store):

@@ -2,7 +2,7 @@
 // The curve over M: SVG drawn at the size it is shown at, so that text stays readable on a phone.
 
 const SERIES = [
-  { name: "advice", label: "advice, for what you gave", color: "--ink", dash: "" },
+  { name: "advice", label: "for what you gave", color: "--ink", dash: "" },
   { name: "base", label: "base", color: "--c1", dash: "" },
   { name: "csg", label: "csg", color: "--c2", dash: "7 3" },
   { name: "cn", label: "cn", color: "--c3", dash: "2 3" },

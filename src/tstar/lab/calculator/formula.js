@@ -87,8 +87,8 @@ const isMeasured = ({ family, lr, steps }) => ["sgd", "adam"].includes(family) &
 function lawOf({ law, batch, momentum }, { num_features: M, num_classes: K }, training) {
   const { family, lr, steps, scenario } = training;
   if (family === "adam") {
-    const tuned = scenario === "finetune" && law.adam_finetune !== undefined;
-    return { temperature: tuned ? law.adam_finetune : law.adam, reads: `the T of Adam and AdamW${tuned ? " in fine-tuning" : ""}` };
+    const where = scenario === "finetune" ? " in fine-tuning" : "";
+    return { temperature: law.adam[scenario ?? "scratch"], reads: `the T of Adam and AdamW${where}` };
   }
   const B = training.batch ?? batch, rest = 1 - (training.momentum ?? momentum);
   const value = law.sgd * Math.sqrt(lr * M) * (steps / (K * B * rest)) ** law.power;

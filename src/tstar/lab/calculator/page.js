@@ -112,7 +112,7 @@ function showVariants(facts, name) {
 
 function showRules(facts, advised) {
   const place = (t) => Math.min(100, Math.max(0, (100 * Math.log(t / AXIS[0])) / Math.log(AXIS[1] / AXIS[0])));
-  const rows = [{ name: "advice", label: "advice" }, ...known.rules].map(({ name, label }) => {
+  const rows = [{ name: "advice", label: "for what you gave" }, ...known.rules].map(({ name, label }) => {
     const { temperature, reason } = name === "advice" ? advised : applyRule(known, name, facts, facts.base);
     const has = temperature !== undefined;
     const axis = has

@@ -29,8 +29,8 @@ def facts() -> dict[str, Any]:
         "version": __version__,
         "sets": {name: entry.to_dict() for name, entry in published().items()},
         "law": {
-            **{"sgd": law.SGD, "power": law.POWER, "minimum": law.LOWEST, "maximum": law.HIGHEST},
-            **{"adam": law.ADAM["scratch"], "adam_finetune": law.ADAM["finetune"]},
+            **{"sgd": law.SGD, "power": law.POWER, "adam": law.ADAM},
+            **{"minimum": law.LOWEST, "maximum": law.HIGHEST},
         },
         "batch": law.BATCH_SIZE,
         "momentum": MOMENTUM,

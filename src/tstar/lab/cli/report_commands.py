@@ -50,7 +50,7 @@ def fit(
     """
     from tstar.lab import fitting
     from tstar.lab.fitting.record import plain_rows
-    from tstar.lab.report.paper_tables import fitted
+    from tstar.lab.report.tables import fitted
 
     how: dict[str, Any] = {"metric": metric, "average": average, "interpolation": interpolation}
     how |= {"restarts": restarts, "seed": seed, "skip": skip}
@@ -91,7 +91,7 @@ def paper(
     """
     import tstar.lab.paper as data
     from tstar.lab.fitting.record import plain_rows
-    from tstar.lab.report.paper_tables import own_tables, printed_tables
+    from tstar.lab.report.tables import own_tables, printed_tables
 
     if table is None:
         tell("\n".join(f"{name:16} {caption}" for name, caption in data.tables().items()))
@@ -130,9 +130,6 @@ def report(
     coefficients: CoefficientFile = None,
     formats: Annotated[str, about("Formats of the figures: svg, pdf, png.")] = "svg",
     no_fits: Annotated[bool, about("No tables of fitted coefficients.", "--no-fits")] = False,
-    watch: Annotated[
-        bool, about("Rebuild while a sweep runs; the page reloads.", "--watch")
-    ] = False,
     where: Where = None,
     study: OfStudy = None,
     as_json: AsJson = False,
@@ -141,14 +138,11 @@ def report(
 
     Example: tstar report runs.db -o report/
     """
-    from tstar.lab.report import watch_report, write_report
+    from tstar.lab.report import write_report
 
     how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
     how |= {"coefficients": coefficients, "where": where, "study": study}
     how |= {"formats": formats.replace(" ", "").split(","), "fits": not no_fits}
-    if watch:
-        watch_report(runs, output, tell=tell, **how)
-        return
     with progress() as step:
         made = write_report(runs, output, progress=step, **how)
     if as_json:
@@ -172,9 +166,12 @@ def figure(
     coefficients: CoefficientFile = None,
     where: Where = None,
     study: OfStudy = None,
+    as_list: Annotated[bool, about("List the figures, and the paper's.", "--list")] = False,
     as_json: Annotated[bool, about("Print the figure's data, and do not draw.", "--json")] = False,
 ) -> None:
     """Draw one figure (as NAME.svg by default; .pdf, .png too), or print its data.
+
+    Those of the softmax, the loss and the model need no runs.
 
     Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
     """
@@ -182,16 +179,15 @@ def figure(
     from tstar.lab.report import FIGURES, get_figure, load, save
     from tstar.lab.report.style import format_of
 
-    if name is None:
-        tell("\n".join(f"{plot.name:15} {plot.title}" for plot in FIGURES.values()))
+    if name is None or as_list:
+        every = FIGURES.values()
+        tell("\n".join(f"{one.name:20} {one.paper or 'ours':14} {one.title}" for one in every))
         return
     plot, target = get_figure(name), output or Path(f"{name}.svg")
     format_of(target)
-    if runs is None:
-        raise TstarError(f"A figure is made from runs; give a store: tstar figure {name} runs.db")
     how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
     how |= {"coefficients": coefficients, "where": where, "study": study}
-    frame = plot.data(load(runs, **how))
+    frame = plot.frame(None if runs is None else load(runs, **how))
     if as_json:
         tell_json(plain_rows(frame))
         return

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from tstar.lab.cells import plain
 from tstar.text import printable
 
 ERRORS = Console(stderr=True)  # what is no result: progress, notices
@@ -24,9 +25,10 @@ _EVERY = 30.0  # seconds between the lines of progress in a file
 
 def tell_json(value: object) -> None:
     """Print JSON. What a terminal would obey, or UTF-8 cannot hold, is escaped."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    content = plain(value)
+    text = json.dumps(content, indent=2, ensure_ascii=False)
     if printable(text, lines=True) != text:
-        text = json.dumps(value, indent=2)
+        text = json.dumps(content, indent=2)
     typer.echo(text)
 
 

@@ -8,7 +8,7 @@ from tstar.lab.report.catalogue import FIGURES, get_figure
 from tstar.lab.report.headline import headline
 from tstar.lab.report.records import Records, load
 from tstar.lab.report.style import save
-from tstar.lab.report.write import Written, watch_report, write_report
+from tstar.lab.report.write import Written, write_report
 
 __all__ = ["FIGURES", "Records", "Written", "get_figure", "headline", "load", "save"]
-__all__ += ["watch_report", "write_report"]
+__all__ += ["write_report"]

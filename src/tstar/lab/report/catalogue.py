@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tstar.errors import unknown
-from tstar.lab.report.figures import accuracy, heatmaps, recommended
+from tstar.errors import TstarError, unknown
+from tstar.lab.report.figures import accuracy, heatmaps, recommended, softmax
 from tstar.lab.report.records import Records
 
 if TYPE_CHECKING:
@@ -19,85 +19,151 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plot:
-    """One figure of a report: ``data`` gives a DataFrame, ``draw`` draws it.
+    """One figure: ``data`` gives a DataFrame, ``draw`` draws it.
 
-    Its column ``panel`` says which rows belong to one panel, and ``reading`` how to read it. A
-    figure with more panels than ``per_part`` is drawn in parts. ``draw(…, legend=False)`` leaves
-    the ``legend`` to the page.
+    Attributes:
+        name, title, reading: what it is called, and how to read it.
+        paper: the paper's figure that it is, if any.
+        data: from records to a frame; from nothing if it ``needs_runs`` not. Its column ``panel``
+            says which rows belong to one panel.
+        draw: ``draw(…, legend=False)`` leaves the ``legend`` of a frame to the page.
+        unit, per_part: a figure with more panels than ``per_part`` is drawn in parts, between
+            the values of this column.
     """
 
     name: str
+    paper: str
     title: str
     reading: str
-    data: Callable[[Records], pd.DataFrame]
+    data: Callable[..., pd.DataFrame]
     draw: Callable[..., Figure]
+    needs_runs: bool = True
+    unit: str = "panel"
     per_part: int = 12
-    legend: tuple[Mapping[str, Any], ...] = ()
+    legend: Callable[[pd.DataFrame], Sequence[Mapping[str, Any]]] = lambda frame: ()
+
+    def frame(self, records: Records | None) -> pd.DataFrame:
+        """Its data, from records if it needs runs."""
+        if not self.needs_runs:
+            return self.data()
+        if records is None:
+            raise TstarError(f"A figure of runs needs a store: tstar figure {self.name} runs.db")
+        return self.data(records)
 
     def parts(self, frame: pd.DataFrame, per_part: int | None = None) -> list[pd.DataFrame]:
         """The data of each picture: panels in portions that can be read."""
-        panels = frame["panel"].factorize()[0] // (per_part or self.per_part)
-        return [frame[panels == part] for part in range(panels.max() + 1)]
+        each = frame.groupby(self.unit, sort=False)["panel"].nunique()
+        part = frame[self.unit].map((each.cumsum() - 1) // (per_part or self.per_part))
+        return [frame[part == number] for number in sorted(part.unique())]
 
 
 _FRAMES = (
-    "Rows are feature counts M, columns are temperatures, numbers are medians over seeds. In each "
-    "row the best T is framed solid and the second best dashed. Validation accuracy chose the "
-    "frames, if it was held out, so a framed test accuracy need not be the highest of its row. "
-    "The lowest tenth of the values share the darkest color."
+    "Rows are feature counts M, columns are temperatures, numbers are averages over seeds: "
+    "medians as in the paper, unless means are asked for. In each row the highest number is framed solid and the second "
+    "highest dashed. The lowest tenth of the values share the darkest color."
 )
 _FIGURES = (
     Plot(
         "recommended",
-        "The law's T against the best T",
-        "Each point is one condition. On the diagonal the law hits the best temperature of the "
-        "grid; the gray band is a factor of two either way. Color and size are the regret: what "
-        "the law's T loses against the best one. A point far off the diagonal with a small regret "
-        "lies on a flat optimum. Trainings that the law was not measured on are not judged.",
+        "",
+        "The formula's T against the best T",
+        "Each point is one condition. On the diagonal the formula (tstar's law, or the one "
+        "that was asked for) hits the best temperature of the grid; the gray band is a factor "
+        "of two either way. Color and size are the regret: what its T loses against the best one. "
+        "A point far off the diagonal with a small regret lies on a flat optimum. Trainings that "
+        "the law was not measured on are not judged by it.",
         recommended.recommended_data,
         recommended.draw_recommended,
     ),
     Plot(
+        "softmax",
+        "Fig. 1",
+        "The softmax of the same logits at several T",
+        "The higher T, the flatter the distribution; the order of the classes stays.",
+        softmax.softmax_data,
+        softmax.draw_softmax,
+        needs_runs=False,
+    ),
+    Plot(
+        "loss",
+        "Fig. 2",
+        "The loss of one sample against a logit, without and with label smoothing",
+        "Without smoothing the loss falls as the right class's logit grows, more slowly the higher "
+        "T. With smoothing too large a logit costs again, and a higher T moves that point out.",
+        softmax.loss_data,
+        softmax.draw_loss,
+        needs_runs=False,
+    ),
+    Plot(
+        "sketch",
+        "Fig. 3",
+        "What tstar puts into a model",
+        "Thick blue boxes are inserted: a BatchNorm before the output layer, and a division of the "
+        "logits by T behind it. After the training both fold into the output layer.",
+        softmax.sketch_data,
+        softmax.draw_sketch,
+        needs_runs=False,
+    ),
+    Plot(
         "accuracy",
+        "Fig. 4, 8, 10",
         "Accuracy against T, without and with BN",
         "One panel per condition. Thick bars are the quartiles of the seeds, thin ones reach from "
-        "the lowest to the highest, dashes mark the median. The line joins the means. The dotted "
-        "line is the law's T, which presupposes BN.",
+        "the lowest to the highest, dashes mark the median. The line joins the means, between "
+        "which accuracy is interpolated. The dotted line is the formula's T, which presupposes BN.",
         accuracy.accuracy_data,
         accuracy.draw_accuracy,
-        legend=accuracy.LEGEND,
+        legend=accuracy.accuracy_legend,
     ),
     Plot(
         "heatmaps",
+        "Fig. 5",
         "T × M without BN",
         f"{_FRAMES} Follow the frames upwards to see whether the best T grows with M.",
         partial(heatmaps.heatmaps_data, norm="none"),
         heatmaps.draw_heatmaps,
+        unit="row",
     ),
     Plot(
         "heatmaps-bn",
+        "Fig. 6",
         "T × M with BN before the output layer",
         f"{_FRAMES} The paper's claim is that the frames move in the same way in every panel.",
         partial(heatmaps.heatmaps_data, norm="batch"),
         heatmaps.draw_heatmaps,
+        unit="row",
     ),
     Plot(
         "bn-difference",
-        "What BN changes, at T = 1 and at the best T",
-        "Accuracy with BN minus accuracy without, bars are one standard error over seeds. Above "
-        "zero BN helps. The solid line keeps T = 1; the dashed one gives each side its own best T.",
-        accuracy.bn_difference_data,
-        accuracy.draw_bn_difference,
-        per_part=16,
-        legend=accuracy.AT_LEGEND,
+        "Fig. 7",
+        "What BN changes at each T and M",
+        "Accuracy with BN minus accuracy without, over the seeds of both: above zero (blue) BN "
+        "helps. The last column compares the best T of each side. If it is bluer than T = 1, BN "
+        "pays once T is right.",
+        heatmaps.bn_difference_data,
+        heatmaps.draw_bn_difference,
+        unit="row",
     ),
     Plot(
         "difficulty",
+        "Fig. 9",
         "T × M over tasks of different csg",
-        f"One model and way of training, over its tasks in the order of their csg. {_FRAMES} If "
-        "the formula's task terms hold, the frames move left as tasks get harder.",
+        "One model and way of training: a line for each task in the order of their csg, without "
+        f"BN and with it. {_FRAMES} If the formula's task terms hold, the frames move "
+        "left as tasks get harder.",
         heatmaps.difficulty_data,
         heatmaps.draw_heatmaps,
+        unit="row",
+    ),
+    Plot(
+        "largest-probability",
+        "Fig. 11",
+        "The largest probability against the number of classes",
+        "The softmax of random normal logits at T = 1: with more classes its largest probability "
+        "falls towards 1/K. Bars hold the middle half and nine tenths of the draws.",
+        softmax.largest_probability_data,
+        softmax.draw_largest_probability,
+        needs_runs=False,
     ),
 )
 FIGURES = {figure.name: figure for figure in _FIGURES}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError
 from tstar.lab.curves.judging import gains_by_seed
 from tstar.lab.curves.resampling import Estimate, estimate, what_is_drawn
 from tstar.lab.report.records import Records, Sweep
@@ -30,18 +29,18 @@ class Line:
     better: int
     conditions: int
 
-    def sentence(self, metric: str) -> str:
+    def sentence(self, metric: str, judged: str) -> str:
         value, low, high = self.value
         if self.over == "best":
             side = "above" if value > 0 else "below"
             return (
                 f"In the {self.conditions} conditions with BN and a grid of temperatures, accuracy "
-                f"at the law's T was {abs(value):.2f} points {side} that at the best T of the grid "
+                f"at {judged} was {abs(value):.2f} points {side} that at the best T of the grid "
                 f"(95 % interval of the difference {low:+.2f} to {high:+.2f})."
             )
         verb = "raised" if value >= 0 else "lowered"
         return (
-            f"In the {self.conditions} conditions that ran both, training with BN at the law's T "
+            f"In the {self.conditions} conditions that ran both, training with BN at {judged} "
             f"in place of {BASELINES[self.over]} {verb} {metric} accuracy by {abs(value):.2f} "
             f"points (95 % interval {low:+.2f} to {high:+.2f}) and did better in {self.better} of "
             f"{self.conditions}."
@@ -61,13 +60,8 @@ class Headline:
 
 
 def headline(records: Records) -> Headline:
-    """The headline of the conditions with BN, three temperatures and a law's T; at least three."""
-    sweeps = records.judged()
-    if len(sweeps) < LEAST:
-        raise TstarError(
-            f"A headline needs {LEAST} conditions with BN, three temperatures and a training that "
-            f"the law was measured on; there are {len(sweeps)}. See the table of conditions."
-        )
+    """The headline of the conditions with BN, three temperatures and a T to judge; at least three."""
+    sweeps = records.judged(LEAST)
     lines, silent = [], []
     for over in (*BASELINES, "best"):
         compared = [(s, gain) for s in sweeps if len(gain := _gains(s, over))]
@@ -78,7 +72,7 @@ def headline(records: Records) -> Headline:
         value = estimate(gains, places([s for s, _ in compared]), average=records.averaging)
         better = sum(float(gain.mean()) > 0 for gain in gains)
         lines.append(Line(over, value, better, len(compared)))
-    sentences = [line.sentence(records.metric) for line in lines]
+    sentences = [line.sentence(records.metric, records.label) for line in lines]
     if silent:
         sentences.append(
             f"Nothing can be said about the gain over {' and '.join(silent)}: too few conditions "
@@ -87,11 +81,11 @@ def headline(records: Records) -> Headline:
     outside = sum(s.judged(s.law).extrapolated for s in sweeps if s.law is not None)
     if outside:
         sentences.append(
-            f"In {outside} of them the law's T lies outside the grid, where accuracy is taken as "
+            f"In {outside} of them {records.label} lies outside the grid, where accuracy is taken as "
             "constant: run temperatures around it."
         )
     method = (
-        f"The law: {records.formula}. tstar.recommend may advise another rate, or to leave the "
+        f"The formula: {records.formula}. tstar.recommend may advise another rate, or to leave the "
         "model, which is not judged here. A condition is everything but T, norm, backbone, method "
         "and seed; each has one vote, over the seeds that both sides have "
         f"({records.averaging}), and a diverged run counts as chance. Between the temperatures of "

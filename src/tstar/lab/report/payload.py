@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tstar.lab.cells import plain
 from tstar.lab.sweep.columns import json_object
 from tstar.text import printable
 
-# Column → its header. What is the same in all runs is told once, with each run.
+# Column → its header. What is the same in all runs stands once, with each run.
 SHOWN = {
     **{"key": "run", "status": "status", "dataset": "data set", "model": "model"},
     **{"num_features": "M", "num_classes": "K", "csg": "csg", "method": "method", "norm": "norm"},
@@ -63,7 +64,7 @@ def _clean(value: Any, name: str) -> Any:
             return value[:8]
         return printable(value.strip().rpartition("\n")[2][:200] if name == "error" else value)
     number = float(value) * (100 if name in _PERCENT else 1)
-    return int(number) if number == int(number) else float(f"{number:.6g}")
+    return int(number) if number.is_integer() else plain(float(f"{number:.6g}"))
 
 
 def curves_payload(texts: Sequence[Any]) -> list[dict[str, list[Any]]]:
@@ -73,16 +74,26 @@ def curves_payload(texts: Sequence[Any]) -> list[dict[str, list[Any]]]:
     for text in texts:
         stored = json_object(text)
         found.append({})
-        for kind in (kind for kind in CURVES if stored.get(kind)):
-            values = stored[kind]
-            epochs = stored.get("epoch") or range(1, len(values) + 1)
-            kept = np.unique(np.round(np.linspace(0, len(values) - 1, room)).astype(int))
-            numbers = [None if values[i] is None else float(f"{values[i]:.4g}") for i in kept]
-            found[-1][kind] = [[int(epochs[i]) for i in kept], numbers, len(values)]
+        for kind in CURVES:
+            values = _numbers(stored.get(kind))
+            if not values:
+                continue
+            epochs = _numbers(stored.get("epoch"))
+            if len(epochs) != len(values) or None in epochs:
+                epochs = [*range(1, len(values) + 1)]
+            shown = np.unique(np.round(np.linspace(0, len(values) - 1, room)).astype(int))
+            numbers = [None if values[i] is None else float(f"{values[i]:.4g}") for i in shown]
+            found[-1][kind] = [[int(epochs[i]) for i in shown], numbers, len(values)]
     return found
+
+
+def _numbers(values: Any) -> list[Any]:
+    """A stored curve as finite numbers and gaps; what is no list, or no number, is none."""
+    found = plain(values) if isinstance(values, list) else []
+    return [one if isinstance(one, int | float) else None for one in found]
 
 
 def packed(content: Any) -> str:
     """zlib and base64: what the page unpacks with the browser's own DecompressionStream."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False).replace("NaN", "null")
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()

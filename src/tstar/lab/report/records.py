@@ -26,8 +26,9 @@ from tstar.text import printable
 
 # Facts that a panel shows in its title or on its axes, or that follow from the data set.
 _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "norm", "method")
+_LAW = "tstar's own, at each run's own learning rate"
 # Which accuracy, in words.
-CHOSEN = {"val": "validation", "test": "test"}
+ACCURACIES = {"val": "validation", "test": "test"}
 # How a fact is said in a title.
 _SAID = {
     **{"size": "{} px", "samples": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
@@ -61,7 +62,7 @@ class Sweep:
     @property
     def title(self) -> str:
         """Data set, model and setting, without M and norm."""
-        parts = [said(name, self.facts.get(name)) for name in ("dataset", "model")]
+        parts = [say(name, self.facts.get(name)) for name in ("dataset", "model")]
         return " · ".join(part for part in (*parts, self.setting) if part)
 
     @property
@@ -92,7 +93,7 @@ class Records:
         frame: one row per run that is no longer under way, plain types.
         metric: the accuracy that is reported; ``chosen_on``: the one that chose the best T.
         average: over seeds; ``None``: means, and medians in the paper's tables.
-        formula: in words, which law gives the T that is judged.
+        formula: in words, which formula gives the T that is judged; ``label``: that T, in short.
         options: the command-line options that say the same.
         sweeps: the grids of fixed temperatures. conditions: all of them, with their methods.
     """
@@ -104,6 +105,7 @@ class Records:
     chosen_on: Metric
     average: Average | None
     formula: str
+    label: str
     options: Mapping[str, str]
     sweeps: tuple[Sweep, ...] = field(repr=False)
     conditions: tuple[Condition, ...] = field(repr=False)
@@ -122,9 +124,27 @@ class Records:
         own = [s for s in self.sweeps if s.facts.get("norm", "batch") == norm]
         return [s for s in own if len(s.temperatures) >= temperatures]
 
-    def judged(self) -> list[Sweep]:
-        """The sweeps that a law's T is judged on: with BN, three temperatures and such a T."""
-        return [sweep for sweep in self.with_norm("batch", 3) if sweep.law is not None]
+    def judged(self, least: int = 1) -> list[Sweep]:
+        """The sweeps that a T is judged on: with BN, three temperatures and such a T."""
+        swept = self.with_norm("batch", 3)
+        found = [sweep for sweep in swept if sweep.law is not None]
+        if len(swept) < least:
+            raise TstarError(
+                f"At least {least} condition{'s' * (least > 1)} with BN and three temperatures "
+                f'must be there, got {len(swept)}; add norm = "batch" and temperatures to the study.'
+            )
+        if len(found) < least:
+            why = (
+                "the law was not measured on the others (their loss, optimizer, or lr·steps). "
+                "Judge a formula of the paper instead: --variant base"
+                if self.formula == _LAW
+                else "the others lack its number of classes or csg"
+            )
+            raise TstarError(
+                f"{len(swept)} conditions have BN and three temperatures, and {len(found)} of them "
+                f"have a T to judge; {why}."
+            )
+        return found
 
     def environments(self, norm: str) -> list[list[Sweep]]:
         """The sweeps under a norm, grouped by all facts but M, which ascends."""
@@ -173,7 +193,7 @@ def load(
         frame = frame[frame["status"] != "running"].reset_index(drop=True)
     if frame.empty:
         raise TstarError(f"No run in {str(path)!r} has ended yet: there is nothing to report.")
-    law_of, formula = _judge(variant, coefficients)
+    law_of, formula, label = _judge(variant, coefficients)
     ended = "status" not in frame or frame["status"].isin(FINAL).any()
     every = tuple(conditions(frame, average or "mean")) if ended else ()
     curves = [(curve, one) for one in every for curve in one.curves]
@@ -194,6 +214,7 @@ def load(
         chosen_on="val" if validated else metric,
         average=average,
         formula=formula,
+        label=label,
         options=given,
         sweeps=tuple(sorted(sweeps, key=lambda sweep: order(sweep.facts))),
         conditions=every,
@@ -202,15 +223,22 @@ def load(
 
 def _judge(
     variant: str | None, coefficients: Coefficients | str | os.PathLike[str] | None
-) -> tuple[Callable[[Mapping[str, Any]], float | None], str]:
-    """Facts → T, and which formula that is, in words."""
+) -> tuple[Callable[[Mapping[str, Any]], float | None], str, str]:
+    """Facts → T; which formula that is, in words; and what its T is called."""
     if coefficients is not None:
         chosen = as_coefficients(coefficients)
-        return lambda facts: of_paper(facts, chosen=chosen), f"coefficient set {chosen.name!r}"
+        words = (f"coefficient set {chosen.name!r}", f"the T of {printable(chosen.name)}")
+        return lambda facts: of_paper(facts, chosen=chosen), *words
     if variant is not None:
         get(variant)  # an unknown name is refused here, not later
-        return lambda facts: of_paper(facts, variant=variant), f"the paper's variant {variant!r}"
-    return law, "tstar's own, at each run's own learning rate"
+        words = (f"the paper's variant {variant!r}", f"the paper's {paper_name(variant)}")
+        return lambda facts: of_paper(facts, variant=variant), *words
+    return law, _LAW, "the law's T"
+
+
+def paper_name(variant: str) -> str:
+    """T* of a variant, as the paper writes it."""
+    return "T*" if variant == "base" else f"T*_{variant}"
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -244,13 +272,13 @@ def _setting(
 
     def setting(facts: Mapping[str, Any]) -> str:
         own = {"loss"} if facts.get("loss") != "cross-entropy" else set()
-        told = (said(name, facts.get(name)) for name in names if name in kept | own)
+        told = (say(name, facts.get(name)) for name in names if name in kept | own)
         return ", ".join(filter(None, told))
 
     return setting
 
 
-def said(name: str, value: Any) -> str:
+def say(name: str, value: Any) -> str:
     """A fact in words: "16 px", "lr 0.1"; empty if it is missing."""
     form = _SAID.get(name, f"{name.replace('_', ' ')} {{}}")
     return form.format(text(value)) if text(value) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,12 +12,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+import numpy as np
 import pandas as pd
 
 from tstar.errors import unknown
-from tstar.text import printable
+from tstar.text import escaped, printable
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -83,30 +86,50 @@ def drawn_panels(
 ) -> tuple[Figure, list[Any], list[str], list[pd.DataFrame]]:
     """A figure for the panels of a frame: its axes, and the name and rows of each panel."""
     found = {str(name): part for name, part in frame.groupby("panel", sort=False)}
-    figure, every = panels(len(found), **size)
+    figure, every = panels(len(found), places=places(frame), **size)
     return figure, every, [*found], [*found.values()]
 
 
+def places(frame: pd.DataFrame, most: int = 4) -> list[tuple[int, int]] | None:
+    """Row and column of each panel, if those that the frame names fill most of a grid."""
+    if not {"row", "column"} <= {*frame.columns}:
+        return None
+    each = frame.drop_duplicates("panel")
+    rows, columns = (each[name].factorize()[0].tolist() for name in ("row", "column"))
+    found = [*zip(rows, columns, strict=True)]
+    across, room = max(columns) + 1, (max(rows) + 1) * (max(columns) + 1)
+    return found if 1 < across <= most and len({*found}) == len(each) >= 0.75 * room else None
+
+
 def panels(
-    count: int, *, columns: int = 4, width: float = 2.4, height: float = 2.1
+    count: int,
+    *,
+    columns: int = 4,
+    width: float = 2.4,
+    height: float = 2.1,
+    places: Sequence[tuple[int, int]] | None = None,
 ) -> tuple[Figure, list[Any]]:
-    """A figure with ``count`` panels in rows of at most ``columns``, and the list of its axes."""
-    across = min(columns, count)
-    down = -(-count // across)
+    """A figure with ``count`` panels, at their places or in turn, and the list of its axes."""
+    if places is None:
+        across = min(columns, count)
+        places = [divmod(number, across) for number in range(count)]
+    down, across = (max(place) + 1 for place in zip(*places, strict=True))
     # Not narrower than what a legend and two words of title need.
     figure = new_figure(max(width * across + 0.5, 3.8), height * down + 0.55)
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
-    for spare in axes[count:]:
-        spare.remove()
-    return figure, axes[:count]
+    axes = figure.subplots(down, across, squeeze=False)
+    for place in {*np.ndindex(down, across)} - {*places}:
+        axes[place].remove()
+    return figure, [axes[place] for place in places]
 
 
 def tick(T: float) -> str:
     """A temperature on an axis, short and exact: 1.41, and 1/32 for long decimals.
 
-    >>> tick(64.0), tick(2**0.5), tick(0.03125), tick(0.25)
-    ('64', '1.41', '1/32', '0.25')
+    >>> tick(64.0), tick(2**0.5), tick(0.03125), tick(0.25), tick(math.inf)
+    ('64', '1.41', '1/32', '0.25', 'best')
     """
+    if math.isinf(T):
+        return "best"
     return f"1/{1 / T:.0f}" if 1 / T >= 16 and (1 / T).is_integer() else f"{T:.3g}"
 
 
@@ -211,11 +234,13 @@ def svg_text(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def inline_svg(figure: Figure, label: str) -> str:
+def inline_svg(figure: Figure, label: str) -> Markup:
     """The figure for a page: its colors and letters are the page's, and follow dark mode."""
+    from markupsafe import Markup
+
     svg = svg_text(figure).replace(INK, "currentColor").replace(FAINT, "var(--grid)")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     head, _, content = svg.partition(">")
     box = re.findall(r'viewBox="[^"]*"', head)[0]
     style = f'style="max-width: {figure.get_figwidth() * 96:.0f}px"'
-    return f'<svg role="img" aria-label="{label}" {box} {style}>{content}'
+    return Markup(f'<svg role="img" aria-label="{escaped(label)}" {box} {style}>{content}')

@@ -1,9 +1,8 @@
-"""The whole report: figures, tables and page into a folder, once or while a sweep runs."""
+"""The whole report: figures, tables and page into a folder."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,12 +12,16 @@ from tstar.errors import TstarError
 from tstar.lab.files import written
 from tstar.lab.report.catalogue import FIGURES
 from tstar.lab.report.headline import Headline, headline
-from tstar.lab.report.own_tables import advice_table, conditions_table, methods_table
-from tstar.lab.report.page import RELOAD, build_page
-from tstar.lab.report.paper_tables import paper_tables
+from tstar.lab.report.page import build_page
 from tstar.lab.report.records import Records, load
 from tstar.lab.report.style import format_of, save
-from tstar.lab.report.tables import Table
+from tstar.lab.report.tables import (
+    Table,
+    advice_table,
+    conditions_table,
+    methods_table,
+    paper_tables,
+)
 
 PICTURES = 4  # of one figure in the folder
 
@@ -52,7 +55,6 @@ def write_report(
     *,
     formats: Sequence[str] = ("svg",),
     fits: bool = True,
-    reload: int = 0,
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
     **options: Any,
 ) -> Written:
@@ -65,7 +67,6 @@ def write_report(
         folder: the folder to write.
         formats: the formats of the figures in the folder, any of svg, pdf, png.
         fits: whether to fit coefficients for the paper's three tables of them.
-        reload: seconds after which the page loads itself again; 0: never.
         progress: called with what is done, the total, and what is next.
         options: metric, average, variant, coefficients, where and study, as for
             :func:`tstar.lab.report.load`.
@@ -75,7 +76,8 @@ def write_report(
     """
     for kind in formats:
         format_of(f"figure.{kind}")
-    target, total = Path(folder), len(FIGURES) + 3
+    plots = [plot for plot in FIGURES.values() if plot.needs_runs]
+    target, total = Path(folder), len(plots) + 3
     progress(0, total, "reading runs")
     records = load(runs, **options)
     missing: list[str] = []
@@ -88,7 +90,7 @@ def write_report(
             return []
 
     files, figures = [], []
-    for i, plot in enumerate(FIGURES.values()):
+    for i, plot in enumerate(plots):
         progress(i + 1, total, f"figure {plot.name}")
         for frame in tried(plot.title, plot.data):
             figures.append((plot, frame))
@@ -109,54 +111,9 @@ def write_report(
     first = next(iter(tried("Headline", headline)), None)
     command = records.command("report") + ("" if fits else " --no-fits")
     page = target / "index.html"
-    _replaced(page, build_page(records, command, first, figures, tables, missing, reload))
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with written(page) as part:  # a browser that reloads never sees half a page
+        text = build_page(records, command, first, figures, tables, missing)
+        part.write_text(text, encoding="utf-8")
     progress(total, total, "done")
     return Written(page, tuple(files), tuple(tables), first, tuple(missing), command)
-
-
-def watch_report(
-    runs: str | os.PathLike[str],
-    folder: str | os.PathLike[str] = "report",
-    *,
-    every: float = 10.0,
-    tell: Callable[[str], None] = lambda text: None,
-    **options: Any,
-) -> None:
-    """Rebuild a report whenever the store has changed, until interrupted; the store is only read.
-
-    The page loads itself again while this runs; the last one, after an interrupt, does not.
-
-    Args:
-        runs: a store (``.db``).
-        folder: the folder to write.
-        every: seconds between two looks at the store.
-        tell: called with what happened.
-        options: as for :func:`write_report`.
-    """
-    path = Path(runs)
-    if path.suffix not in (".db", ".sqlite", ".sqlite3") or not path.is_file():
-        raise TstarError(f"Only a store of a sweep (.db) that exists can be watched, got {path}.")
-    seen, reload = 0, max(5, int(every))
-    try:
-        while True:
-            if (changed := path.stat().st_mtime_ns) != seen:
-                seen = changed
-                try:
-                    made = write_report(runs, folder, reload=reload, **options)
-                    tell(f"{time.strftime('%H:%M:%S')} {made.page}")
-                except TstarError as error:  # nothing has ended yet
-                    tell(str(error))
-            time.sleep(every)
-    except KeyboardInterrupt:
-        tell("stopped: the page no longer loads itself")
-        page = Path(folder) / "index.html"
-        if page.is_file():
-            text = page.read_text(encoding="utf-8").replace(RELOAD.format(reload), "", 1)
-            _replaced(page, text)
-
-
-def _replaced(path: Path, text: str) -> None:
-    """Write a file at once: a browser that reloads never sees half a page."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written(path) as part:
-        part.write_text(text, encoding="utf-8")

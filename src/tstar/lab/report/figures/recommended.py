@@ -1,4 +1,4 @@
-"""The law's T against the best T, one point per condition, with the accuracy that it costs."""
+"""The formula's T against the best T, one point per condition, with the accuracy it costs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tstar.errors import TstarError
 from tstar.lab.report import style
-from tstar.lab.report.records import Records, said, text
+from tstar.lab.report.records import Records, say, text
 from tstar.lab.report.style import FAINT, INK, MARKERS, color_bar, new_figure, styled
 
 if TYPE_CHECKING:
@@ -16,28 +15,23 @@ if TYPE_CHECKING:
 
 
 def recommended_data(records: Records) -> pd.DataFrame:
-    """A point for each condition with BN that has three temperatures and a law's T.
+    """A point for each condition with BN that has three temperatures and a T to judge.
 
-    ``regret`` is accuracy at the best grid T − interpolated accuracy at the law's T, in points.
+    ``regret`` is accuracy at the best grid T − interpolated accuracy at the T judged, in points.
     """
     sweeps = records.judged()
-    if not sweeps:
-        raise TstarError(
-            "No condition has BN, at least 3 temperatures, and a training that the law was "
-            'measured on; add norm = "batch" and temperatures to the study.'
-        )
     frame = pd.DataFrame(
         {
             "panel": "",
             "dataset": text(sweep.facts.get("dataset")),
             "domain": text(sweep.facts.get("domain")) or "unknown",
-            "label": f"{sweep.title}, {said('num_features', sweep.facts['num_features'])}",
-            **{"law": sweep.law, "best": sweep.ranking[0]},
+            "label": f"{sweep.title}, {say('num_features', sweep.facts['num_features'])}",
+            **{"judged": sweep.law, "best": sweep.ranking[0]},
             "regret": sweep.judged(sweep.law or 1.0).regret,
         }
         for sweep in sweeps
     )
-    frame.attrs |= {"metric": records.metric, "chosen_on": records.chosen_on}
+    frame.attrs |= {"chosen_on": records.chosen_on, "judged": records.label}
     return frame
 
 
@@ -45,7 +39,7 @@ def recommended_data(records: Records) -> pd.DataFrame:
 def draw_recommended(frame: pd.DataFrame, legend: bool = True) -> Figure:
     figure = new_figure(4.2, 4.3)
     axes = figure.add_subplot()
-    values = frame[["law", "best"]].to_numpy()
+    values = frame[["judged", "best"]].to_numpy()
     low, high = 0.8 * values.min(), 1.25 * values.max()
     axes.plot([low, high], [low, high], color=INK, lw=0.9)
     band: Any = {"color": FAINT, "alpha": 0.35, "lw": 0}
@@ -61,9 +55,9 @@ def draw_recommended(frame: pd.DataFrame, legend: bool = True) -> Figure:
         look |= {"c": here["regret"], "s": 28 + 90 * here["regret"].clip(lower=0) / top}
         look |= {"cmap": "viridis_r", "vmin": min(0.0, frame["regret"].min()), "vmax": top}
         label = style.literal(style.short(name, 22))
-        drawn = axes.scatter(here["law"], here["best"], label=label, **look)
+        drawn = axes.scatter(here["judged"], here["best"], label=label, **look)
     best = f"best T of the grid (by {frame.attrs['chosen_on']} accuracy)"
-    axes.set(xlim=(low, high), ylim=(low, high), xlabel="the law's T", ylabel=best)
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel=frame.attrs["judged"], ylabel=best)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     for axis in (axes.xaxis, axes.yaxis):
