@@ -4,6 +4,7 @@
     python benchmarks/csg.py --classes 100 --reference-classes 3
     python benchmarks/csg.py --rows 100000 --classes 200 --reference-classes 3
     python benchmarks/csg.py --data photographs      # 5,000 real images, mirrored, shifted, with a little noise
+    python benchmarks/csg.py --data whole --source DATA/cifar10_whole.npz --classes 100 --reference-classes 1
     python benchmarks/csg.py --data noise            # nothing to prune by: the worst case
 
 Most data are synthetic and need no download: random fields whose power falls off with frequency as that
@@ -75,6 +76,15 @@ def photographs(rows: int, classes: int, source: Path, seed: int = 0) -> tuple[A
         rounded = np.clip(np.rint(part), 0, 255).astype(np.uint8)
         data[start : start + n] = rounded.transpose(0, 3, 1, 2).reshape(n, -1)
     return data, np.resize(labels, rows)
+
+
+def whole(classes: int, source: Path) -> tuple[Any, Any]:
+    """All images of a file as they are; with another number of classes than its own, random ones."""
+    with np.load(source) as stored:
+        images, labels = stored["x_train"], stored["y_train"].astype(np.int64)
+    if len(np.unique(labels)) != classes:
+        labels = np.random.default_rng(0).permutation(np.arange(len(labels)) % classes)
+    return images.transpose(0, 3, 1, 2).reshape(len(images), -1).copy(), labels
 
 
 def noise(rows: int, classes: int, seed: int = 0) -> tuple[Any, Any]:
@@ -164,7 +174,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--samples", type=int, default=250)
-    parser.add_argument("--data", default="fields", help="fields, photographs or noise")
+    parser.add_argument("--data", default="fields", help="fields, photographs, whole or noise")
     parser.add_argument("--source", type=Path, default="../shared/data/cifar10_32.npz")
     parser.add_argument("--slope", type=float, default=1.4)
     parser.add_argument("--reference-classes", type=int, help="run the reference on so many only")
@@ -185,6 +195,7 @@ def main() -> None:
     makers: dict[str, Callable[[], tuple[Any, Any]]] = {
         "fields": lambda: fields(args.rows, args.classes, args.slope),
         "photographs": lambda: photographs(args.rows, args.classes, args.source),
+        "whole": lambda: whole(args.classes, args.source),
         "noise": lambda: noise(args.rows, args.classes),
     }
     data, labels = makers[args.data]()

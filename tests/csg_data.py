@@ -6,7 +6,9 @@ from torch.utils.data import Dataset
 
 def brute_neighbors(data, queries, k):
     """The k nearest by plain differences in wide types, the sample itself left out, ties by position."""
-    wide = data.astype(np.int64 if data.dtype.itemsize == 1 else np.longdouble)
+    real = data.dtype.itemsize > 1
+    scale = 2.0 ** -np.frexp(np.abs(data).max())[1] if real else 1  # squares stay in range
+    wide = (data * scale).astype(np.longdouble) if real else data.astype(np.int64)
     found = []
     for q in queries:
         squares = ((wide - wide[q]) ** 2).sum(axis=1)
@@ -81,6 +83,7 @@ SETS = {
     "one dimension": rng.normal(size=(60, 1)),
     "huge": 1e90 * rng.normal(size=(200, 80)),
     "tiny": 1e-90 * rng.normal(size=(200, 80)),
+    "squares below float64": 1e-170 * rng.normal(size=(200, 80)),
     "one outlier": np.vstack([rng.normal(size=(200, 80)), 1e9 * rng.normal(size=(2, 80))]),
     "low rank": rng.normal(size=(300, 3)) @ rng.normal(size=(3, 120)),
 }

@@ -1,6 +1,9 @@
 """csg: the reference's values, its properties, and each step by hand."""
 
+import io
+import itertools
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +153,31 @@ def test_draw_is_uniform_over_positions_and_differs_between_seeds():
 def test_the_draw_is_the_same_on_every_platform():
     drawn = [rows.tolist() for rows in draw(np.arange(12) % 2, 3, 0)]
     assert drawn == [[2, 6, 8], [1, 3, 11]]
+
+
+class Screen(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.isatty = lambda: terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("seconds", [0.0, 3.0])
+def test_what_takes_longer_than_two_seconds_says_so_on_a_terminal(monkeypatch, terminal, seconds):
+    screen, clock = Screen(terminal), itertools.count(0.0, seconds)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(difficulty.time, "monotonic", lambda: next(clock))
+    x, y = blobs(60, 3, 4, 0.5)
+    csg(list(zip(x, y, strict=True)), samples=5)
+    assert ("2 of 60 samples read" in screen.getvalue()) is (terminal and seconds > 0)
+    assert screen.getvalue() == "" or screen.getvalue().endswith("\r\x1b[K")  # the line is gone
+
+
+def test_values_whose_squares_underflow_are_measured():
+    x, y = blobs(200, 3, 4, 0.8)
+    tiny = csg(x * 2.0**-600, y)
+    assert tiny.regime == "floored"
+    assert tiny.value == csg(x * 1e-3, y).value == pytest.approx(csg(x * 2.0**-20, y).value)
 
 
 FLOOR = 1e-4  # the reference's

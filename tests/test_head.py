@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tstar import TstarError, TstarWarning
+from tstar import TstarError
 from tstar.head import TemperedHead
 
 
@@ -159,14 +159,12 @@ def test_fuse_leaves_the_head_as_it_was():
     assert all(torch.equal(before[k], v) for k, v in head.state_dict().items())
 
 
-def test_fold_refuses_a_missing_bias_training_mode_and_warns_of_an_unused_norm():
+def test_fold_refuses_a_missing_bias_and_training_mode():
     with pytest.raises(TstarError, match="allow_bias=True"):
         fill(TemperedHead(nn.Linear(3, 2, bias=False), 5.0)).eval().fuse()
     assert TemperedHead(nn.Linear(3, 2, bias=False), 5.0, norm=None).eval().fuse().bias is None
     with pytest.raises(TstarError, match=r"model\.eval\(\)"):
         TemperedHead(nn.Linear(3, 2), 5.0).train().fuse()
-    with pytest.warns(TstarWarning, match="never seen"):
-        TemperedHead(nn.Linear(3, 2), 5.0).eval().fuse()
 
 
 def test_the_temperature_is_saved_moved_and_changed_in_place():

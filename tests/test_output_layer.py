@@ -2,6 +2,7 @@
 
 import copy
 import random
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -389,6 +390,84 @@ class Returns(nn.Module):
 )
 def test_logits_are_found_in_what_a_model_returns(wrap):
     assert tstar.find_head(Returns(wrap), torch.randn(2, 6)).path == "fc"
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind, self.size = nn.Linear(6, 4), nn.Linear(6, 1)
+
+    def forward(self, x):
+        return self.kind(x), self.size(x)
+
+
+def test_a_head_that_would_be_refused_is_not_proposed():
+    with pytest.raises(TstarError, match=r"pass head='kind' to name"):
+        tstar.find_head(TwoHeads())
+    tempered = tstar.temper(TwoHeads(), 2.0, head="kind")
+    assert isinstance(tempered.kind, TemperedHead)
+    assert isinstance(tempered.size, nn.Linear)
+    with pytest.raises(TstarError, match="got one output"):
+        tstar.temper(TwoHeads(), 2.0, head=["kind", "size"])
+
+
+@pytest.mark.filterwarnings("ignore:T. = ")  # outside of the paper's range
+def test_each_of_several_heads_gets_the_temperature_of_its_own_classes():
+    model = TwoHeads()
+    model.size = nn.Linear(6, 300)
+    for head in (["kind", "size"], ["size", "kind"]):
+        tempered = tstar.temper(model, head=head)
+        for layer in (tempered.kind, tempered.size):
+            assert float(layer.temperature) == pytest.approx(
+                tstar.temperature(6, layer.out_features)
+            )
+    assert tempered.kind.temperature != tempered.size.temperature
+
+
+def test_a_long_chain_of_branches_is_walked_once():
+    def normalize(z):
+        for _ in range(60):  # each subtraction doubles the paths back to the layer
+            z = z - z.amax(-1, keepdim=True)
+        return z.softmax(-1)
+
+    assert tstar.find_head(Returns(normalize), torch.randn(2, 6)).ends == ("softmax",)
+
+
+def test_hooks_of_the_user_do_not_run_on_the_copy():
+    model, seen = small_convnet(), []
+    for module in model:
+        module.register_forward_hook(lambda *given: seen.append(given))
+        module.register_forward_pre_hook(lambda *given: seen.append(given))
+    assert tstar.find_head(model, torch.randn(2, 3, 16, 16)).path == "6"
+    assert not seen
+    model(torch.randn(2, 3, 16, 16))
+    assert len(seen) == 2 * len(model)
+
+
+def test_state_of_the_whole_process_is_never_set(monkeypatch):
+    """Another thread may draw, or change the filters of warnings, while a model is read."""
+
+    def forbidden(*given, **named):
+        raise AssertionError("the process's own")
+
+    for owner, name in (
+        *((torch, n) for n in ("set_rng_state", "manual_seed")),
+        *((random, n) for n in ("setstate", "seed")),
+        *((np.random, n) for n in ("set_state", "seed")),
+        *((warnings, n) for n in ("catch_warnings", "simplefilter", "filterwarnings")),
+    ):
+        monkeypatch.setattr(owner, name, forbidden)
+    model = Returns(lambda z: z.softmax(-1) * (z.sum() < 1e9).item())  # not on the meta device
+    assert tstar.find_head(model).ends == ("softmax",)
+    data = [(torch.randn(6), i % 2) for i in range(20)]
+    assert tstar.csg(data).num_classes == 2
+
+
+def test_an_example_counts_only_if_the_model_takes_it():
+    model, fits = nn.Linear(6, 4), torch.randn(2, 6)
+    assert layers.accepted(model, fits) is fits
+    assert layers.accepted(model, torch.randn(2, 7)) is None
+    assert layers.accepted(model, None) is None
 
 
 class Served(nn.Softmax):

@@ -1,9 +1,7 @@
 """Every form of labeled samples gives the same bits; what cannot be read is one clear error."""
 
-import random
 import subprocess
 import sys
-import threading
 from decimal import Decimal
 
 import numpy as np
@@ -11,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
+from torch.utils.data import DataLoader, Subset, SubsetRandomSampler, TensorDataset
 
 import tstar
 from tests.csg_data import Pairs, blobs, pictures
@@ -20,8 +18,16 @@ from tests.lab.data.forms import Pairs as Rows
 from tests.lab.data.forms import measured as csg
 from tstar import difficulty
 from tstar.errors import TstarError
+from tstar.lab.data import DataSet
 from tstar.lab.data.door import as_task
-from tstar.samples import count_classes, encode, label_array, open_samples
+from tstar.samples import (
+    count_classes,
+    encode,
+    first_batch,
+    label_array,
+    open_samples,
+    sample_count,
+)
 
 CLASSES = ["ape", "bee", "cow"]
 
@@ -96,7 +102,9 @@ def test_hugging_face_data_sets(images):
         {"image": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)}
     )
     rows = {"image": [Image.fromarray(i) for i in x], "label": y.tolist()}
-    result = csg(datasets.Dataset.from_dict(rows, features=features), samples=20)
+    data = datasets.Dataset.from_dict(rows, features=features)
+    assert count_classes(data) == 3
+    result = csg(data, samples=20)
     assert result.classes == tuple(CLASSES)
     assert result.value == csg(x, y, samples=20).value
 
@@ -146,9 +154,13 @@ def test_a_list_of_real_labels_is_a_regression():
 
 def test_classes_are_counted_where_labels_are_listed():
     data = Pairs(X, Y)
+    data.labels = None
     for listed, K in ((Y, 3), (["ape", "bee"], 2), (np.eye(3, dtype=int), None), (None, None)):
         data.targets = listed
         assert count_classes(data) == K
+    data.labels = Y
+    assert count_classes(data) == 3
+    assert count_classes(Subset(data, [0, 1, 3, 4])) == 2
     assert [int(y) for _, y in open_samples(X, Y).read()] == Y.tolist()
 
 
@@ -246,8 +258,6 @@ def test_an_unreadable_file_is_named_and_what_is_no_image_left_out(folder):
 
 
 def test_token_ids_are_refused_without_an_encoder():
-    from tstar.lab.data import DataSet
-
     ids, y = torch.randint(0, 9, (12, 4)), torch.arange(12) % 2
     data = DataSet("texts", "tokens", ids, y, ids, y, ("a", "b"))
     with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenize"):
@@ -261,45 +271,106 @@ def test_a_loader_over_a_part_of_its_data_gives_that_part():
     assert csg(loader, samples=99).value == pytest.approx(csg(X[kept], Y[kept], samples=99).value)
 
 
-def states():
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    return python, numpy[1].tobytes(), numpy[2], torch.get_rng_state().numpy().tobytes()
+@pytest.mark.parametrize("batch_size", [2, 8])
+def test_reading_a_loader_leaves_its_order_and_the_process_alone(batch_size):
+    loader = DataLoader(Rows(), batch_size=batch_size, shuffle=True)
+    torch.manual_seed(0)
+    expected = [y.tolist() for _, y in loader]
+    torch.manual_seed(0)
+    csg(loader, samples=20)
+    first_batch(loader)
+    as_task(loader)
+    assert [y.tolist() for _, y in loader] == expected
 
 
-NOISE = {
-    "python": random.random,
-    "numpy": lambda: np.random.rand(),  # noqa: NPY002
-    "torch": lambda: float(torch.rand(())),
-}
+IMAGES = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
+K = torch.tensor([0, 1, 2, 0, 1, 2])
+IDS = torch.arange(30).reshape(6, 5)
 
 
-@pytest.mark.parametrize("kind", NOISE)
-@pytest.mark.parametrize("loader", [False, True])
-def test_random_transforms_follow_the_seed_and_leave_the_process_alone(kind, loader):
-    data = Rows(noise=NOISE[kind])
-    data = DataLoader(data, batch_size=8, shuffle=True) if loader else data
-    before = states()
-    first = csg(data, samples=20, seed=3).value
-    assert csg(data, samples=20, seed=3).value == first
-    assert csg(data, samples=20, seed=4).value != first
-    as_task(data)
-    assert states() == before
+def mixed(items):
+    """A user's own collating function, which gives a tuple."""
+    samples, labels = zip(*items, strict=True)
+    return torch.stack(samples) / 255, torch.tensor(labels)
 
 
-def test_six_threads_read_data_sets_without_hanging_or_disturbing_each_other():
-    data = Rows(noise=lambda: random.random() + np.random.rand() + float(torch.rand(())))  # noqa: NPY002
-    expected = csg(data, samples=10, seed=5).value
-    before, found = states(), []
-    threads = [
-        threading.Thread(target=lambda: found.append(csg(data, samples=10, seed=5).value))
-        for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert found == [expected] * 6
-    assert states() == before
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DataLoader(TensorDataset(IMAGES / 255, K), 3), IMAGES[:2] / 255),
+        (
+            DataLoader(TensorDataset(IMAGES / 255, K), 3, shuffle=True),
+            IMAGES[:2] / 255,
+        ),
+        (DataLoader(Pairs(IMAGES, K), 3, collate_fn=mixed), IMAGES[:2] / 255),
+        (DataLoader(Stream(X, Y), 3), torch.as_tensor(X[:2]).float()),
+        (DataLoader([(IMAGES[:3] / 255, K[:3])], batch_size=None), IMAGES[:3] / 255),
+        (Pairs(IMAGES / 255, K), IMAGES[:2] / 255),
+        ([(x / 255, y) for x, y in zip(IMAGES, K, strict=True)], IMAGES[:2] / 255),
+        ((IMAGES, K), IMAGES[:2].float()),
+        ((IMAGES.numpy(), K), IMAGES[:2].float()),
+        ((IMAGES.movedim(1, -1).numpy(), K), IMAGES[:2].float()),
+        ((IMAGES[:, 0].numpy(), K), IMAGES[:2, :1].float()),
+        ((X.astype(np.float64), Y), torch.as_tensor(X[:2]).float()),
+        ((IDS, K), IDS[:2]),
+        (DataSet("a", "image", IMAGES, K, IMAGES, K, ("a", "b", "c")), IMAGES[:2].float()),
+        (DataSet("a", "tokens", IDS, K, IDS, K, ("a", "b", "c")), IDS[:2]),
+        ([{"x": x, "label": y} for x, y in zip(IMAGES / 255, K, strict=True)], IMAGES[:2] / 255),
+        (
+            [{"input_ids": x, "attention_mask": x, "labels": 0} for x in IDS],
+            {"input_ids": IDS[:2], "attention_mask": IDS[:2]},
+        ),
+        ([{"text": "a text", "label": 0}] * 3, None),
+        ([(Image.new("RGB", (8, 8)), 0)] * 3, None),
+        ([], None),
+        (iter(DataLoader(Rows(), 3)), None),
+    ],
+)
+def test_the_first_batch_is_what_a_model_takes(data, expected):
+    batch = first_batch(data)
+    if isinstance(expected, dict):
+        assert {*batch} == {*expected}
+        assert all(torch.equal(batch[name], expected[name]) for name in expected)
+    elif expected is None:
+        assert batch is None
+    else:
+        assert batch.dtype == expected.dtype
+        assert torch.equal(batch, expected)
+
+
+def test_an_iterator_is_not_consumed_and_what_is_not_needed_is_not_read():
+    class Counted(Rows):
+        read = 0
+
+        def __getitem__(self, i):
+            self.read += 1
+            return super().__getitem__(i)
+
+    data = Counted()
+    loader = DataLoader(data, 8)
+    assert (sample_count(loader), count_classes(loader), data.read) == (120, None, 0)
+    first_batch(loader)
+    assert data.read == 2
+    batches = iter(loader)
+    assert (sample_count(batches), first_batch(batches)) == (None, None)
+    assert len(list(batches)) == 15
+
+
+@pytest.mark.parametrize("pixels", [8, 20, 24, 28, 40, 48, 50, 100, 160])
+def test_networks_for_one_size_of_images_are_read_with_their_data(pixels):
+    side = (pixels - 2) // 2
+    body = (torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2), torch.nn.Flatten())
+    model = torch.nn.Sequential(
+        *body, torch.nn.Linear(2 * side**2, 10), torch.nn.ReLU(), torch.nn.Linear(10, 3)
+    )
+    model.append(torch.nn.LogSoftmax(1))
+    images = torch.randn(12, 1, pixels, pixels)
+    loader = DataLoader(TensorDataset(images, torch.arange(12) % 3), 4)
+    for data in (loader, loader.dataset, (images, torch.arange(12) % 3)):
+        advice = tstar.recommend(model, data, loss=torch.nn.functional.nll_loss, optimizer="sgd")
+        assert advice.heads == ("5",)
+    tempered = tstar.temper(model, 2.0, loss="nll_loss", example_input=images[:2])
+    assert tempered[5].out_features == 3
 
 
 def test_errors_of_the_users_code_name_the_place():

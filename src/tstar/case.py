@@ -77,7 +77,7 @@ def read_case(
     """The case, and the output layers; the arguments are ``recommend``'s."""
     example = layers.inputs_of(example_input)
     if example is None and data is not None:
-        example = first_batch(data)
+        example = layers.accepted(layers.ready(model), first_batch(data))
     heads, net = tuple(layers.resolve_heads(model, head, example)), layers.unwrap(model)
     for record in heads:
         layers.check_head(net, record)

@@ -11,6 +11,8 @@ found by measuring: it comes within 0.17 of the printed ln(csg) on seven of the 
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,9 +23,9 @@ from numpy.typing import NDArray
 
 from tstar import samples as labeled
 from tstar.checks import whole
-from tstar.text import printable
 from tstar.errors import TstarError, guarded
 from tstar.neighbors import nearest
+from tstar.text import printable
 
 Array = NDArray[Any]
 F64 = NDArray[np.float64]
@@ -61,7 +63,7 @@ def csg(
         labels: one hashable value per sample, unless the data bring them.
         samples: m, the most samples of a class whose neighbors are looked at.
         neighbors: k.
-        seed: of the draw, and of random transforms in the data.
+        seed: of the draw. Random transforms in the data draw on the process's generators.
         size: images are brought to size×size by area averaging; ``None`` leaves them as they are.
 
     Returns:
@@ -76,7 +78,8 @@ def csg(
     neighbors = whole("neighbors", neighbors, least=1)
     seed = whole("seed", seed, least=0, most=2**64 - 1)
     size = None if size is None else whole("size", size, least=1, most=4096)
-    matrix = read(labeled.open_samples(data, labels), size, seed)
+    progress = Progress()
+    matrix = read(labeled.open_samples(data, labels), size, progress)
     counts = np.bincount(matrix.codes)
     if len(counts) < 2 or counts.min() < 2 or neighbors >= len(matrix.codes):
         few = [repr(c) for c, n in zip(matrix.classes, counts, strict=True) if n < 2]
@@ -85,7 +88,22 @@ def csg(
             f"than neighbors; got {len(matrix.codes)} samples of {len(counts)} classes for "
             f"neighbors={neighbors}" + (f"; alone: {', '.join(few[:5])}." if few else ".")
         )
-    return _measure(matrix, draw(matrix.codes, samples, seed), neighbors, seed)
+    return _measure(matrix, draw(matrix.codes, samples, seed), neighbors, seed, progress)
+
+
+class Progress:
+    """One line on a terminal's stderr, of work that takes more than two seconds."""
+
+    def __init__(self) -> None:
+        self.due = time.monotonic() + 2.0
+
+    def __call__(self, what: str, done: int, total: int | None = None) -> None:
+        """Say how far the work is; the line goes when all is done."""
+        if time.monotonic() < self.due or not getattr(sys.stderr, "isatty", bool)():
+            return
+        self.due = time.monotonic() + 0.1
+        line = f"csg: {done:,} {what}" if total is None else f"csg: {done:,} of {total:,} {what}"
+        print(f"\r\x1b[K{line if done != total else ''}", end="", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +196,9 @@ class Matrix(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read(source: labeled.Samples, size: int | None = 32, seed: int = 0) -> Matrix:
+def read(
+    source: labeled.Samples, size: int | None = 32, progress: Progress | None = None
+) -> Matrix:
     """Step 1. The samples as rows of numbers: features as they are, images as pixels."""
     if source.tokens:
         raise TstarError(_TOKENS.format(f"{source.name} holds"))
@@ -186,8 +206,10 @@ def read(source: labeled.Samples, size: int | None = 32, seed: int = 0) -> Matri
 
     def rows() -> Iterator[Array]:
         nonlocal images
-        for sample, label in source.read(seed=seed):
+        for sample, label in source.read():
             labels.append(label)
+            if progress:
+                progress("samples read", len(labels), source.samples)
             array, tensor = sample_array(sample)
             images = images or is_image(array)
             yield image_rows(array, size, tensor) if is_image(array) else array.reshape(1, -1)
@@ -382,10 +404,14 @@ def draw(codes: Ints, samples: int, seed: int) -> list[Ints]:
     return [np.sort(by_class[start : min(start + samples, end)]) for start, end in pairwise(starts)]
 
 
-def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int) -> Csg:
+def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int, progress: Progress) -> Csg:
     """Steps 3 to 8, and the record."""
     K, queries = len(matrix.classes), np.concatenate(drawn)
-    found = nearest(matrix.values, queries, k)
+
+    def report(done: int) -> None:
+        progress("samples compared", done, len(queries))
+
+    found = nearest(matrix.values, queries, k, report=report)
     volumes = log_volumes(matrix.values, queries, found, matrix.scale)
     owners = np.repeat(np.arange(K), [len(rows) for rows in drawn])
     weights = sample_weights(volumes, owners, K)

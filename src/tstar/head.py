@@ -67,14 +67,18 @@ def check_layer(layer: nn.Module) -> None:
     """Refuse, with the reason, what cannot be normalized before, divided after and folded."""
     kind, weight = type(layer).__name__, getattr(layer, "weight", torch.empty(0))
     computed = nn.utils.parametrize.is_parametrized(layer)
-    if not is_output_layer(layer):
+    if "quantized" in type(layer).__module__:
+        got = f"a quantized {kind}. Quantize the folded model, not the one that trains."
+    elif not is_output_layer(layer):
         got = f"{kind}. Pass head='path.of.the.layer' to name another one."
     elif computed or hasattr(layer, "weight_g") or hasattr(layer, "weight_orig"):
         got = f"a {kind} whose weight is computed from others (weight norm, pruning, …)."
         got += " Remove the parametrization first (remove_parametrizations)."
     elif not weight.is_floating_point():
         got = f"{weight.dtype} weights. Quantize the folded model, not the one that trains."
-    elif weight.shape[0] < 2 or weight.shape[1] < 1 or not owns_numbers(weight):
+    elif weight.shape[0] < 2:
+        got = "one output (a regression, or a sigmoid's logit), which has no softmax temperature."
+    elif weight.shape[1] < 1 or not owns_numbers(weight):
         got = f"a weight of shape {tuple(weight.shape)} and stride {weight.stride()}."
     else:
         return
@@ -259,6 +263,9 @@ class TemperedHead(nn.Module):
         """Training batches in the norm's statistics; ``None`` if nothing counts them."""
         seen = getattr(self.norm, "num_batches_tracked", None)
         return int(seen) if isinstance(seen, Tensor) and not seen.is_meta else None
+
+    def __prepare_scriptable__(self) -> TemperedHead:
+        raise TstarError("A tempered head cannot be scripted; script the folded model.")
 
     def extra_repr(self) -> str:
         return "" if self.temperature.is_meta else f"temperature={self.temperature.item():.4g}"

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
-import threading
-import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,6 @@ from torch.nn.parameter import is_lazy
 
 from tstar.errors import TstarError, guarded, shown
 from tstar.head import TemperedHead, check_affine, check_layer, is_output_layer, weight_of
-from tstar.samples import generator_states, set_generators
 
 WRAPPERS = (
     *("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"),
@@ -42,8 +40,6 @@ _PASSES = _ENDS | {
 }  # fmt: skip
 _PASSING = ("adaptive", "avgpool", "maxpool", "mkldnn", "upsample", "clamp")
 _IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16)
-# One probe at a time: it sets the filters of warnings and the random generators back.
-_ALONE = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,8 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     """The layer whose output becomes the logits.
 
     The library's own declaration is asked (timm), else a copy of the model runs, on
-    ``example_input`` or on standard inputs. The model and the random generators stay as they are.
+    ``example_input`` or on standard inputs. The model stays as it is. A copy runs without your
+    hooks; what a forward pass draws at random, it draws on the process's generators.
 
     Args:
         model: any classifier.
@@ -82,9 +79,11 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     heads = _find_heads(ready(model), example_input)
     if len(heads) > 1:
         names = ", ".join(repr(head.path) for head in heads)
+        several = [head.path for head in heads if head.num_classes > 1] or [heads[0].path]
+        every = "'all' for all of them" if len(several) == len(heads) else f"{several} for several"
         raise TstarError(
-            f"Found {len(heads)} output layers ({names}); pass head={heads[0].path!r} to choose "
-            "one, or head='all' for all of them."
+            f"Found {len(heads)} output layers ({names}); pass head={several[0]!r} to choose one, "
+            f"or head={every}."
         )
     return heads[0]
 
@@ -262,9 +261,10 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
     leading = [seen for seen in candidates if seen.paths] or candidates[:1]
     if len({seen.paths for seen in leading}) > 1:
         paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
+        classes = [p for p in paths if len(weight_of(model.get_submodule(p))) > 1] or paths
         raise TstarError(
             "The model returns several tensors that could be the logits (they come from "
-            f"{', '.join(map(repr, paths))}); pass head={paths[-1]!r} to name the output layer "
+            f"{', '.join(map(repr, paths))}); pass head={classes[-1]!r} to name the output layer "
             "(temper also takes a list of several)."
         )
     seen = next((seen for seen in leading if not seen.ends), leading[0])  # not the probabilities
@@ -306,20 +306,29 @@ def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
         if node in marks:
             names["found"].append(marks[node])
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
-            if _leads(node, marks):  # a softmax may also weigh several heads (EfficientViM)
+            if name.lower() in _ENDS and _leads(
+                node, marks
+            ):  # a softmax may also weigh several heads (EfficientViM)
                 names["passed"].append(name.lower())
             nodes.extend(parent for parent, _ in node.next_functions)
         else:
             names["blocked"].append(name)
     found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
     size = max((end.numel() // max(1, len(end)) for end in ends if end.ndim > 1), default=0)
-    return Seen(found, blocked, tuple(name for name in passed if name in _ENDS), size)
+    return Seen(found, blocked, passed, size)
 
 
 def _leads(node: Any, marks: dict[Any, str]) -> bool:
     """Whether a marked layer lies behind an autograd node."""
-    behind = (parent for parent, _ in getattr(node, "next_functions", ()))
-    return node in marks or any(_leads(parent, marks) for parent in behind)
+    seen, nodes = set(), [node]
+    while nodes:
+        node = nodes.pop()
+        if node in marks:
+            return True
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes.extend(parent for parent, _ in node.next_functions)
+    return False
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:
@@ -346,10 +355,13 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 # --- running ---
-def scratch_copy(model: nn.Module, *, meta: bool = False) -> nn.Module:
+def scratch_copy(model: nn.Module, *, meta: bool = False, hooks: bool = True) -> nn.Module:
     """A copy to run in the model's place; on the meta device it has shapes and no numbers."""
     memo: dict[int, Any] = {}
     for module in model.modules():
+        if not hooks:  # a user's hook expects the model itself
+            memo[id(module._forward_hooks)] = OrderedDict()
+            memo[id(module._forward_pre_hooks)] = OrderedDict()
         held = (*module._parameters.values(), *module._buffers.values(), *vars(module).values())
         for tensor in held:
             if not isinstance(tensor, Tensor) or not (meta or tensor.grad_fn is not None):
@@ -386,28 +398,26 @@ def run_copy(
     like = next(model.parameters(), None)
     for on_meta in meta:
         for example in tried:
-            twin = scratch_copy(model, meta=on_meta)
+            twin = scratch_copy(model, meta=on_meta, hooks=False)
             prepare(twin)
             place = "meta" if on_meta else None if like is None else like.device
             try:
-                with _undisturbed(model):
-                    return call(twin.train(training), example, place)
+                return call(twin.train(training), example, place)
             except Exception as error:  # not an input that it takes, or numbers are looked at
                 failure = error
     raise failure or TstarError("No input is known that the model could run on.")
 
 
-@contextmanager
-def _undisturbed(model: nn.Module) -> Iterator[None]:
-    """Warnings unheard; afterwards every random generator is as it was."""
-    cuda = sorted({p.device.index or 0 for p in model.parameters() if p.is_cuda})
-    with _ALONE, torch.random.fork_rng(devices=cuda), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        states = generator_states()
-        try:
-            yield
-        finally:
-            set_generators(states)
+def accepted(model: nn.Module, example: Any) -> Any:
+    """The example if a copy of the model runs on it, else ``None``."""
+    if example is None:
+        return None
+    try:
+        with torch.no_grad():
+            run_copy(model, example, lambda twin: None)
+    except Exception:  # data may be kept in another form than the model takes
+        return None
+    return example
 
 
 @contextmanager

@@ -7,20 +7,17 @@ tables are opened by :func:`tstar.lab.data.open_data`, which gives the same :cla
 from __future__ import annotations
 
 import os
-import random
 import sys
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import TstarError, guarded, shown
 
-T = TypeVar("T")
 Pairs = Iterator[tuple[Any, Any]]
 MEMORY = "TSTAR_MEMORY_MB"
 _INPUTS = (
@@ -28,7 +25,6 @@ _INPUTS = (
     "input_ids",
 )
 _LABELS = ("label", "labels", "target", "targets", "y", "class", "fine_label")
-_reading = threading.RLock()  # one thread at a time puts its own state into the generators
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +38,14 @@ class Samples:
     length: int | None = None  # how many samples there are to choose positions from
     samples: int | None = None  # how many there are, if that is known without reading them
     names: Sequence[Any] | None = None  # of classes that are numbers
+    declared: int | None = None  # how many classes the data set says that it has
     tokens: bool = False  # ids, whose distances mean nothing
     tensor: bool = False  # images have their channels first
 
-    def read(self, positions: Sequence[int] | None = None, seed: int = 0) -> Pairs:
-        """The pairs; code of yours that runs on the way draws on generators of its own."""
+    def read(self, positions: Sequence[int] | None = None) -> Pairs:
+        """The pairs, at these positions or all."""
         if self.pairs is not None:
-            return apart(self.pairs(positions), seed)
+            return self.pairs(positions)
         assert self.x is not None
         chosen = range(len(self.x)) if positions is None else positions
         return ((self.x[i], self.y[i]) for i in chosen)
@@ -83,11 +80,71 @@ def open_samples(data: Any, labels: Any = None) -> Samples:
 @guarded("The classes could not be counted")
 def count_classes(data: Any) -> int | None:
     """K of the data, if it is known without reading a sample; else ``None``."""
-    y = open_samples(data).y
+    source = open_samples(data)
+    y = source.y
     if y is None or getattr(y, "ndim", 1) > 1:
-        return None
+        return source.declared
     labels = y.tolist() if hasattr(y, "tolist") else y
     return len({label for label in labels if label == label})  # NaN is no class
+
+
+def sample_count(data: Any) -> int | None:
+    """How many samples there are, if that is known without reading them; else ``None``."""
+    return None if _is_iterator(data) else open_samples(data).samples
+
+
+@guarded("The first batch of the data could not be read")
+def first_batch(data: Any) -> Any:
+    """Two samples as a model takes them; ``None`` if they cannot be known.
+
+    A tensor, or a mapping if there are several columns. Labels are left out, bytes and doubles
+    become float32, and images of NumPy get their channels first. A loader's sampler, order and
+    workers are not touched, and an iterator is not consumed.
+    """
+    if _is_iterator(data):
+        return None
+    source = open_samples(data)
+    if source.x is not None:
+        return _as_input(source.x[:2], source.tensor)
+    held = data.dataset if is_loader(data) else data
+    if hasattr(held, "__getitem__") and _len(held) is not None:
+        items = [item for _, item in zip(range(2), _items(held, None), strict=False)]
+    elif (stream := iter(held)) is not held:
+        items = [item for _, item in zip(range(2), stream, strict=False)]
+    else:
+        return None
+    from torch.utils.data import default_collate
+
+    single = is_loader(data) and data.batch_size is None and data.batch_sampler is None
+    collate = data.collate_fn if is_loader(data) else default_collate
+    try:
+        batch = collate(items[0] if single else items)
+    except (TypeError, RuntimeError, IndexError):  # pictures, texts, several sizes, nothing
+        return None
+    if isinstance(batch, Mapping):
+        inputs = {key: part for key, part in batch.items() if key not in _LABELS}
+        if not all(map(is_tensor, inputs.values())):
+            return None
+        inputs = {key: _as_input(part, True) for key, part in inputs.items()}
+        return next(iter(inputs.values())) if len(inputs) == 1 else inputs
+    first = batch[0] if isinstance(batch, list | tuple) and batch else batch
+    return _as_input(first, True) if is_tensor(first) else None
+
+
+def _as_input(values: Any, tensor: bool) -> Any:
+    """A batch as a model takes it."""
+    import torch
+
+    batch = torch.as_tensor(values)
+    if not tensor and batch.ndim == 4 and batch.shape[1] not in (1, 3, 4):
+        batch = batch.movedim(-1, 1)
+    if not tensor and batch.ndim == 3 and batch.dtype == torch.uint8:
+        batch = batch[:, None]  # gray images
+    return batch.float() if batch.dtype in (torch.uint8, torch.float64) else batch
+
+
+def _is_iterator(data: Any) -> bool:
+    return hasattr(data, "__next__")
 
 
 @guarded("The batches could not be counted")
@@ -151,14 +208,21 @@ def _from_stream(data: Any, labels: Any) -> Samples:
     if isinstance(features, Mapping):
         names = getattr(features.get(labels or "label"), "names", names)
     names = names if isinstance(names, list | tuple) else None
-    return Samples(y=y, pairs=pairs, length=length, samples=_len(held), names=names)
+    declared = len(names) if names and isinstance(features, Mapping) else None
+    return Samples(
+        y=y, pairs=pairs, length=length, samples=_len(held), names=names, declared=declared
+    )
 
 
 def _listed(data: Any) -> Any:
-    """The labels that a data set lists: torchvision's ``targets``, the last of two tensors."""
+    """The labels that a data set lists: ``targets``, ``labels``, the last of two tensors."""
+    if hasattr(data, "indices") and hasattr(data, "dataset"):  # a part, as of random_split
+        whole = _listed(data.dataset)
+        return None if whole is None else [whole[i] for i in data.indices]
     tensors: Sequence[Any] = getattr(data, "tensors", ())
-    listed = tensors[1] if len(tensors) == 2 else getattr(data, "targets", None)
-    return listed if isinstance(listed, list | tuple) or hasattr(listed, "dtype") else None
+    names = ("targets", "labels")
+    every = [tensors[1]] if len(tensors) == 2 else [getattr(data, name, None) for name in names]
+    return next((y for y in every if isinstance(y, list | tuple) or hasattr(y, "dtype")), None)
 
 
 def _pairs(data: Any, column: str | None, positions: Sequence[int] | None) -> Pairs:
@@ -212,12 +276,15 @@ def pair(item: Any, column: str | None = None) -> tuple[Any, Any]:
 
 def _batches(loader: Any, column: str | None, positions: Sequence[int] | None) -> Pairs:
     """(sample, label) of a loader's data set: in its order, or as a user's own sampler chooses."""
+    import torch
     from torch.utils.data import DataLoader
 
     options: dict[str, Any] = {"batch_sampler": loader.batch_sampler}
     if _in_order(loader):
         options = {"sampler": positions, "batch_size": loader.batch_size}
-    for batch in DataLoader(loader.dataset, collate_fn=loader.collate_fn, **options):
+    own = torch.Generator()  # which its iterator draws from, in place of the process's
+    batches = DataLoader(loader.dataset, collate_fn=loader.collate_fn, generator=own, **options)
+    for batch in batches:
         samples, labels = pair(batch, column)
         _same_length(len(samples), len(labels))
         yield from zip(samples, labels, strict=True)
@@ -232,43 +299,6 @@ def _in_order(data: Any) -> bool:
     if isinstance(data.dataset, IterableDataset) or data.batch_sampler is None:
         return True
     return data.batch_size is not None and type(data.sampler) in (RandomSampler, SequentialSampler)
-
-
-def apart(items: Iterator[T], seed: int) -> Iterator[T]:
-    """The items, while Python's, NumPy's and torch's generators have a seeded state of their own.
-
-    Random transforms then give the same samples at the same seed, and the process-wide generators
-    are as they were after each item.
-    """
-    torch, end = sys.modules.get("torch"), object()
-    generator = torch and torch.Generator().manual_seed(seed % 2**63).get_state()
-    legacy = np.random.RandomState(seed % 2**32).get_state()
-    own = random.Random(seed).getstate(), legacy, generator
-    while True:
-        with _reading:
-            theirs = generator_states()
-            set_generators(own)
-            try:
-                item: Any = next(items, end)
-                own = generator_states()
-            finally:
-                set_generators(theirs)
-        if item is end:
-            return
-        yield item
-
-
-def generator_states() -> tuple[Any, ...]:
-    """Of the process-wide generators of Python, NumPy and torch."""
-    torch = sys.modules.get("torch")
-    return random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
-
-
-def set_generators(states: tuple[Any, ...]) -> None:
-    random.setstate(states[0])
-    np.random.set_state(states[1])  # noqa: NPY002
-    if states[2] is not None:
-        sys.modules["torch"].set_rng_state(states[2])
 
 
 def is_tensor(value: Any) -> bool:
@@ -382,17 +412,3 @@ def memory_limit() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):  # not on Windows
         return 4096 << 20
-
-
-def first_batch(data: Any) -> Any:  # TEMP
-    from tstar.output_layer import inputs_of
-
-    if hasattr(data, "x_train"):
-        return data.x_train[:2].float()
-    if is_loader(data):
-        return inputs_of(next(iter(data)))
-    return None
-
-
-def sample_count(data: Any) -> int | None:  # TEMP
-    return open_samples(data).samples
