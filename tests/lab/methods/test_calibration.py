@@ -136,7 +136,8 @@ def test_loaders_dictionaries_and_arrays_give_the_same_temperature():
         drawn_at = model(x, scale)["logits"] / 5
     y = drawn_at.softmax(1).multinomial(1, generator=generator)[:, 0]
     rows = [
-        {"pixel_values": a, "scale": b, "labels": int(c)} for a, b, c in zip(x, scale, y, strict=True)
+        {"pixel_values": a, "scale": b, "labels": int(c)}
+        for a, b, c in zip(x, scale, y, strict=True)
     ]
     loader = torch.utils.data.DataLoader(rows, batch_size=64)
     scaled, one = methods.calibrate(model, loader)
