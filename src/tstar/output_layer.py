@@ -262,9 +262,10 @@ def _look(model: nn.Module, example_input: Any) -> Seen:
     leading = [seen for seen in candidates if seen.paths] or candidates[:1]
     if len({seen.paths for seen in leading}) > 1:
         paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
+        fit = [p for p in paths if weight_of(model.get_submodule(p)).shape[0] > 1] or paths
         raise TstarError(
             "The model returns several tensors that could be the logits (they come from "
-            f"{', '.join(map(repr, paths))}); pass head={paths[-1]!r} to name the output layer "
+            f"{', '.join(map(repr, paths))}); pass head={fit[-1]!r} to name the output layer "
             "(temper also takes a list of several)."
         )
     seen = next((seen for seen in leading if not seen.ends), leading[0])  # not the probabilities

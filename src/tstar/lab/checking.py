@@ -159,7 +159,7 @@ def check(
 
     try:
         for seed in range(seeds):
-            pair = []
+            pair: list[Trained] = []
             for way in ways:
                 progress(2 * seed + len(pair), 2 * seeds, way.name)
                 known: dict[str, Any] = {"seed": seed, "head": found.path, "progress": on_time}
