@@ -191,9 +191,9 @@ def _config(advice: Recommendation, task: Any, protocol: dict[str, Any]) -> Conf
     if training.schedule in SCHEDULES:
         known["schedule"] = training.schedule
     if training.optimizer not in OPTIMIZERS:  # Adadelta, say
-        names = {name.lower(): name for name in dir(torch.optim)}
-        if training.optimizer in names:
-            known["optimizer"] = f"torch.optim:{names[training.optimizer]}"
+        kinds = {name.lower(): name for name in dir(torch.optim)}
+        if training.optimizer in kinds:
+            known["optimizer"] = f"torch.optim:{kinds[training.optimizer]}"
     if advice.case.head_lr is not None and training.lr:
         known["head_lr"] = advice.case.head_lr / training.lr
     for name in {"optimizer", "loss"} & {*protocol}:
@@ -211,7 +211,7 @@ def _recipe(advice: Recommendation) -> Method:
 
     def prepare(model: nn.Module, facts: Facts) -> Recipe:
         config: Config = facts.training
-        known = {"example_input": facts.inputs, "steps": config.steps}
+        known: dict[str, Any] = {"example_input": facts.inputs, "steps": config.steps}
         twin = copy.deepcopy(model)
         if advice.leave:
             T = temperature(facts.num_features, facts.num_classes)
