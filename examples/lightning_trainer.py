@@ -1,47 +1,47 @@
-"""Lightning: the module holds the tempered model; a callback warms the temperature up."""
+"""Lightning: a callback applies the advice when the training starts; the module stays as it is written."""
 
 import lightning as L
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 import tstar
-from digits import accuracy, data, tempered
-from tstar.lab.callbacks.lightning import TemperatureCallback
-from tstar.output_layer import tempered_heads
+from digits import accuracy, data, network, show
+from tstar.lab.callbacks.lightning import AdviceCallback
 
 
 class Classifier(L.LightningModule):
     def __init__(self) -> None:
         super().__init__()
-        self.model = tempered()
+        self.model = network()
 
     def training_step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         x, y = batch
         return F.cross_entropy(self.model(x), y)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
+        return torch.optim.SGD(self.parameters(), lr=0.01, momentum=0.9)
 
 
-def main(samples: int = 1797, epochs: int = 5) -> float:
-    train_set, held_out = data(samples)
-    module = Classifier()
-    final = float(tempered_heads(module)["model.7"].temperature)
-    warmup = tstar.Schedule.warmup(final, steps=max(1, epochs - 1))
+def run(advised: bool, samples: int, epochs: int) -> float:
+    loader, held_out = data(samples)
+    module, callbacks = Classifier(), []
+    if advised:
+        how = {"optimizer": module.configure_optimizers(), "epochs": epochs}
+        advice = tstar.recommend(module.model, loader, **how)
+        print(advice)
+        callbacks.append(AdviceCallback(advice))
     trainer = L.Trainer(
-        max_epochs=epochs,
-        accelerator="cpu",
-        callbacks=[TemperatureCallback(warmup)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    trainer.fit(module, DataLoader(train_set, batch_size=32, shuffle=True))
-    return accuracy(tstar.fold(module.model.eval()), held_out)
+        max_epochs=epochs, accelerator="cpu", callbacks=callbacks, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(module, loader)
+    return accuracy(tstar.fold(module.eval()).model, held_out)
+
+
+def main(samples: int = 1797, epochs: int = 5) -> tuple[float, float]:
+    return run(False, samples, epochs), run(True, samples, epochs)
 
 
 if __name__ == "__main__":
-    print(f"accuracy {main():.3f}")
+    show(*main())

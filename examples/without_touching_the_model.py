@@ -1,17 +1,14 @@
-"""For models whose forward pass may not change: the same training by other groups of the optimizer."""
+"""For models whose forward pass may not change: T as initialization, rate and decay of the output layer."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader
 
 import tstar
-from digits import accuracy, data
-from tstar.groups import param_groups
+from digits import accuracy, data, show, train
 
 
 def network() -> nn.Module:
-    """T* presupposes a batch norm before the output layer; this network has one of its own."""
+    """T presupposes a batch norm before the output layer; this network has one of its own."""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1),
@@ -19,19 +16,23 @@ def network() -> nn.Module:
     )  # fmt: skip
 
 
-def main(samples: int = 1797, epochs: int = 5) -> float:
-    train_set, held_out = data(samples)
+def run(advised: bool, samples: int, epochs: int) -> float:
+    loader, held_out = data(samples)
     model = network()
-    T = tstar.temperature(num_features=256, num_classes=10)
-    groups = param_groups(model, T, lr=0.1, weight_decay=1e-4)  # instead of model.parameters()
-    optimizer = torch.optim.SGD(groups, momentum=0.9)
-    for _ in range(epochs):
-        for x, y in DataLoader(train_set, batch_size=32, shuffle=True):
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
+    how = {"lr": 0.1, "weight_decay": 1e-4}
+    groups = model.parameters()
+    if advised:
+        advice = tstar.recommend(model, loader, optimizer="sgd", momentum=0.9, epochs=epochs, **how)
+        print(advice)
+        how = {"lr": advice.lr, "weight_decay": advice.weight_decay}
+        groups = tstar.param_groups(model, advice.temperature, **how, rescale=True)
+    train(model, torch.optim.SGD(groups, momentum=0.9, **how), loader, epochs)
     return accuracy(model, held_out)  # nothing to fold
 
 
+def main(samples: int = 1797, epochs: int = 5) -> tuple[float, float]:
+    return run(False, samples, epochs), run(True, samples, epochs)
+
+
 if __name__ == "__main__":
-    print(f"accuracy {main():.3f}")
+    show(*main())

@@ -39,3 +39,14 @@ def tiny_bert(**others):
 
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
     return BertConfig(**{**sizes, "num_attention_heads": 2, **others})
+
+
+def advised(model, recipe, head=None, **training):
+    """An advice from a planted row of the table: ``recipe`` has its numbers."""
+    from tstar.advice import advise
+    from tstar.case import read_case
+    from tstar.recipes import Row
+
+    case, heads = read_case(model, head=head, **training)
+    row = Row(name="planted", where={}, do="as planted", **recipe)
+    return advise(case, row, heads=tuple(each.path for each in heads))

@@ -238,12 +238,12 @@ def test_a_head_in_one_group_with_the_body_gets_a_group_of_its_own():
 
 
 def test_a_head_with_a_rate_of_its_own_keeps_its_ratio():
-    """Body 1e-5 and head 1e-3: the body's rate is that of the training."""
+    """Faster or slower than the body, whose rate is that of the training."""
     model, optimizer = split(lr=1e-5, head_lr=1e-3)
     set_rates(optimizer, [model[3]], lr=3e-5, head_lr=0.5)
     assert numbers(optimizer) == [pytest.approx(g) for g in ((3e-5, 0.1, 4), (3e-3, 0.2, 2))]
-    model, optimizer = split(lr=0.1, head_lr=0.01)  # a head slower than the body
-    set_rates(optimizer, [model[3]], lr=0.03)
+    model, optimizer = split(lr=0.1, head_lr=0.01)
+    set_rates(optimizer, [model[3]], lr=0.3)
     assert numbers(optimizer) == [pytest.approx(g) for g in ((0.3, 0.1, 4), (0.03, 0.2, 2))]
 
 

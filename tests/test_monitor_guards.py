@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import threading
+import warnings
 
 import pytest
 import torch
@@ -185,6 +187,34 @@ def test_what_is_frozen_or_loaded_or_not_stepped_yet_is_no_concern():
     for _ in range(10):
         F.cross_entropy(few(torch.randn(8, 6)), torch.arange(8) % 4).backward()
     few.eval()
+
+
+def test_a_compiled_training_is_not_called_unused():
+    model = tstar.temper(net(), 2.0).train()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    step(compiled, sgd(model), times=3)
+    model.eval()
+
+
+def test_guards_in_threads_say_and_change_nothing():
+    failures = []
+
+    def work():
+        try:
+            model = tstar.temper(net(), 2.0).train()
+            step(model, sgd(model), times=70)
+            tstar.fold(model.eval())
+        except BaseException as error:
+            failures.append(error)
+
+    before = list(warnings.filters)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert warnings.filters == before
 
 
 class Unhashable(torch.optim.SGD):

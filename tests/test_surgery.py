@@ -1,12 +1,14 @@
 """temper, fold and untemper."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import tstar
-from tests.networks import small_convnet
+from tests.networks import advised, small_convnet
 from tstar import TstarError, TstarWarning
 from tstar.head import TemperedHead
 
@@ -153,17 +155,6 @@ def test_wrapped_models():
     assert type(tstar.fold(torch.compile(tempered))) is nn.Sequential
 
 
-def test_what_cannot_be_copied_says_what_to_do():
-    class Fixed(nn.Sequential):
-        def __deepcopy__(self, memo):
-            raise TypeError("no")
-
-    model = Fixed(nn.Linear(6, 8), nn.Linear(8, 4))
-    with pytest.raises(TstarError, match=r"raised TypeError: no\).*inplace=True"):
-        tstar.temper(model, 2.0)
-    assert tstar.temper(model, 2.0, head="1", inplace=True) is model
-
-
 @pytest.mark.parametrize("bad", ["2", b"2", True, [2.0], 0, float("nan")])
 def test_what_is_no_temperature_or_number_of_steps_is_refused(bad):
     model = network()
@@ -217,3 +208,38 @@ def test_an_optimizer_that_exists_is_joined_and_the_model_changed_in_place():
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     assert held == {id(p) for p in model.parameters()}
     assert isinstance(model[2].norm, nn.BatchNorm1d)
+
+
+def test_an_advice_puts_the_norm_in_where_only_t_was_and_sets_t_where_both_are():
+    """A head tempered with norm=None at the advised T, and one at another T."""
+    data = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.arange(64) % 4)
+    loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
+    recipe = {"norm": "batch", "temperature": 2.0, "rate": 3.0}
+    for norm, T in ((None, 2.0), ("batch", 5.0)):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        model = tstar.temper(model, T, norm=norm, optimizer=optimizer)
+        assert tstar.recommend(model, loader, optimizer=optimizer).heads == ("2",)
+        advice = advised(model, recipe, optimizer=optimizer, steps=500, batch_size=8)
+        model = replace(advice, heads=("2",)).apply(model, optimizer)
+        assert isinstance(model[2].norm, nn.BatchNorm1d)
+        assert model[2].temperature.item() == 2.0
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        assert {id(p) for p in model.parameters()} <= held
+        again = advised(model, recipe, optimizer=optimizer, steps=500, batch_size=8)
+        assert again.leave
+
+
+def test_a_regression_head_is_not_named_as_the_way_out():
+    class Sized(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.fc, self.size = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 1)
+
+        def forward(self, x):
+            h = self.body(x)
+            return {"class": self.fc(h), "size": self.size(h)}
+
+    with pytest.raises(TstarError, match="pass head='fc'"):
+        tstar.temper(Sized(), 2.0)
+    assert isinstance(tstar.temper(Sized(), 2.0, head="fc").fc, TemperedHead)

@@ -132,10 +132,10 @@ def test_wrappers_are_looked_into():
 
 def test_the_group_of_the_output_layer_counts():
     body, head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)
-    groups = [{"params": body.parameters(), "lr": 0.5}, {"params": head.parameters()}]
+    groups = [{"params": body.parameters(), "lr": 0.2}, {"params": head.parameters()}]
     made = torch.optim.SGD(groups, lr=0.1)
     assert Training.of(made, layer=head).lr == 0.1
-    assert Training.of(made).lr == 0.5
+    assert Training.of(made).lr == 0.2
     cosine = torch.optim.lr_scheduler.CosineAnnealingLR(made, 10)
     assert Training.of(made, scheduler=cosine, layer=head).lr == 0.1
     split = [{"params": [head.bias], "weight_decay": 0.0}, {"params": [head.weight]}]
@@ -162,7 +162,7 @@ def test_the_highest_rate_of_a_scheduler(make, lr):
     assert Training.of(opt, scheduler=scheduler, lr=0.05).lr == 0.05  # what is told counts more
 
 
-@pytest.mark.parametrize(("body", "head"), [(1e-5, 1e-3), (1e-4, 3e-4)])
+@pytest.mark.parametrize(("body", "head"), [(1e-5, 1e-3), (1e-4, 3e-4), (0.1, 0.01)])
 def test_a_head_with_a_rate_of_its_own_is_read_as_such(body, head):
     trunk, layer = torch.nn.Linear(3, 3), torch.nn.Linear(3, 2)
     groups = [{"params": trunk.parameters(), "lr": body}, {"params": layer.parameters()}]

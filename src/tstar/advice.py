@@ -95,7 +95,8 @@ def recommend(
     if getattr(loss, "__name__", type(loss).__name__) in _SOFT:
         notes.append("soft targets (mixup, distillation): only hard labels were measured.")
     live = hasattr(training.get("optimizer"), "step")
-    paths = tuple(each.path for each in heads)
+    tempered = {head.layer: path for path, head in tempered_heads(unwrap(model)).items()}
+    paths = tuple(tempered.get(each.layer, each.path) for each in heads)
     return advise(case, find_row(case), heads=paths, notes=tuple(notes), live=live)
 
 

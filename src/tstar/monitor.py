@@ -80,10 +80,11 @@ class Guard:
         if weight_of(head.layer).is_meta:
             return
         try:
-            if not self.calls and weight_of(head.layer).grad is not None and not self.evaluated:
-                self._warn("unused")
-            if self.calls and head.batches_seen == 0:
-                self._warn("unseen")
+            if head.batches_seen == 0:  # which a compiled head counts as well
+                if self.calls:
+                    self._warn("unseen")
+                elif weight_of(head.layer).grad is not None and not self.evaluated:
+                    self._warn("unused")
             if self.calls >= _FIRST:
                 self._check_trained(head)
             self.check_statistics(head, _SETTLED)

@@ -20,7 +20,7 @@ from tstar.errors import TstarError, guarded, shown, unknown
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
-SEPARATE = 3.0  # a head that trains at so many times the body's rate has a rate of its own
+SEPARATE = 2.99  # a head at three times the body's rate, or a third, has a rate of its own
 
 # The names of optimizers that were measured, and of others that people use, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
@@ -263,11 +263,12 @@ def body_rate(optimizer: Any, layer: Any = None, scheduler: Any = None) -> float
     rates = group_rates(optimizer, scheduler)
     head = rates[main_group(optimizer, layer, scheduler)]
     body = _without(rates, [] if layer is None else groups_of(optimizer, layer))
-    return body if head and body and head >= SEPARATE * body else head
+    own = head and body and max(head / body, body / head) >= SEPARATE
+    return body if own else head
 
 
 def own_head_rate(optimizer: Any, layer: Any, scheduler: Any = None) -> float | None:
-    """The head's rate, if it has one of its own, far above the body's."""
+    """The head's rate, if it has one of its own, far from the body's."""
     head = group_rates(optimizer, scheduler)[main_group(optimizer, layer, scheduler)]
     return head if head != body_rate(optimizer, layer, scheduler) else None
 

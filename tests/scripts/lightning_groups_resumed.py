@@ -1,7 +1,7 @@
 """param_groups in configure_optimizers, which Lightning calls after it has restored the weights.
 
 packages: lightning
-outcome: refuses "Pass rescale=False to go on"
+outcome: trains
 slow: true
 """
 
@@ -14,6 +14,8 @@ from torch import nn
 
 import tstar
 
+data = toy.points()
+
 
 class Module(L.LightningModule):
     def __init__(self):
@@ -24,7 +26,10 @@ class Module(L.LightningModule):
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
 
     def configure_optimizers(self):
-        return torch.optim.SGD(tstar.param_groups(self.net, 4.0, lr=0.1))
+        self.start = self.net[2].weight.detach().clone()
+        new = self.trainer.ckpt_path is None  # a head that goes on was divided before
+        groups = tstar.param_groups(self.net, 4.0, lr=0.1, rescale=new)
+        return torch.optim.SGD(groups, momentum=0.9)
 
 
 def trainer(epochs):
@@ -34,10 +39,11 @@ def trainer(epochs):
     )  # fmt: skip
 
 
-first = trainer(1)
-first.fit(Module(), toy.loader(toy.points()))
+first, module, resumed = trainer(3), Module(), Module()
+first.fit(module, toy.loader(data))
 with tempfile.TemporaryDirectory() as folder:
     first.save_checkpoint(f"{folder}/last.ckpt")
-    trainer(2).fit(
-        Module(), toy.loader(toy.points()), ckpt_path=f"{folder}/last.ckpt", weights_only=True
-    )
+    last = f"{folder}/last.ckpt"
+    trainer(6).fit(resumed, toy.loader(data), ckpt_path=last, weights_only=True)
+assert torch.equal(resumed.start, module.net[2].weight)
+accuracy = toy.accuracy(resumed.net, data)

@@ -9,7 +9,9 @@ import toy
 
 import tstar
 
+data = toy.points()
 model = toy.mlp()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model = tstar.temper(model, 4.0)
-toy.train(model, optimizer, toy.points(), epochs=1)
+toy.train(model, optimizer, data)
+toy.accuracy(model, data)

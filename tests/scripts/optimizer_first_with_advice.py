@@ -1,4 +1,4 @@
-"""The optimizer is built first, and the advice is read from it.
+"""The optimizer is built first, the advice is read from it and from the loader, and applied to it.
 
 packages: torch
 outcome: folds
@@ -11,8 +11,8 @@ import tstar
 
 data = toy.points()
 model = toy.mlp()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-advice = tstar.recommend(model, optimizer=optimizer, steps=200, variant="cn")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+advice = tstar.recommend(model, toy.loader(data), optimizer=optimizer, epochs=25)
 model = advice.apply(model, optimizer)
 toy.train(model, optimizer, data, epochs=25)
 accuracy, x = toy.accuracy(model, data), data[0]

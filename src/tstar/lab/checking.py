@@ -1,7 +1,8 @@
-"""A pilot: short trainings of your model as it is, faster, with more decay, and as advised.
+"""Check an advice on your own model and data: train plain and as advised, and compare.
 
-Every recipe trains a share of your steps, with a schedule of its own, from the same weights and on
-the same batches. Validation data choose the best, test data say what it gains.
+Both ways train from the same weights on the same batches, with each of several seeds: all steps if
+the budget allows, else as many as fit, with a schedule of their own. The test part says what it
+gains; there is nothing to choose, so that no validation part is held out.
 """
 
 from __future__ import annotations
@@ -10,145 +11,96 @@ import copy
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
-from itertools import product
+from dataclasses import dataclass, fields, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tstar.advice import Recommendation, recommend
+from tstar.advice import Recommendation
 from tstar.checks import positive, whole
-from tstar.checks import share as checked_share
 from tstar.errors import TstarError, unknown
 from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task
 from tstar.lab.methods import get
-from tstar.lab.recipe import Method, Recipe, Setting
+from tstar.lab.methods.common import changes
+from tstar.lab.recipe import Method, Recipe, Setting, cross_entropy
 from tstar.lab.statistics import noise
-from tstar.lab.training.config import OPTIMIZERS, Config
-from tstar.lab.training.loop import length
-from tstar.lab.training.parts import Parts, make_parts
-from tstar.lab.training.running import FORWARD, output_layer, run, step_seconds
-from tstar.law import law_temperature
+from tstar.lab.training.config import OPTIMIZERS, SCHEDULES, Config
+from tstar.lab.training.parts import make_parts
+from tstar.lab.training.running import FORWARD, Trained, output_layer, run, step_seconds
 from tstar.output_layer import tempered_heads
-from tstar.task import check_task
+from tstar.surgery import temper
+from tstar.training import MOMENTUM
 
-__all__ = ["Check", "Row", "check"]
-_TIMES = 3.0  # the rate, and the decay
 _LEAST_SHARE, _LEAST_STEPS, _LEAST_SEEDS = 0.03, 20, 2
 _MARGIN = 1.2  # on the time: a machine may become slower
-
-
-@dataclass(frozen=True)
-class Row:
-    """One way of training: mean accuracies over the seeds, and the paired difference from plain.
-
-    Accuracies and differences are shares, not points; ``noise`` is the largest difference that
-    chance explains (:func:`tstar.lab.statistics.noise`). ``do`` says what to change. A run that
-    diverged counts as chance, 1/K.
-    """
-
-    name: str
-    do: str
-    val_accuracy: float
-    test_accuracy: float
-    difference: float
-    noise: float
-    diverged: int
+# Counted in results/pilots/calls.csv: pilots of a tenth of the steps, ahead of plain.
+FOLLOWED, PILOTS = 0.66, 70
+_PROTOCOL = ("lr", "weight_decay", "batch_size", "steps", "label_smoothing", "scenario")
 
 
 @dataclass(frozen=True)
 class Check:
-    """The rows of a pilot, the plain model's first; no rows if fewer than two seeds finished.
+    """Test accuracies (shares) of the plain model and of the recipe, one for each seed.
 
-    ``steps`` were trained of the ``full_steps`` of the whole training. ``advice`` is what
-    ``recommend`` says about a training of ``steps``.
+    ``noise`` is the largest difference that chance explains (:func:`tstar.lab.statistics.noise`).
+    A run that diverged counts as chance, 1/K. ``steps`` of ``full_steps`` were trained.
     """
 
-    rows: tuple[Row, ...]
     advice: Recommendation
+    recipe: str
+    plain: tuple[float, ...]
+    advised: tuple[float, ...]
+    noise: float
     steps: int
     full_steps: int
-    seeds: int
     seconds: float
 
     @property
-    def best(self) -> Row:
-        """The row with the highest validation accuracy; the simplest if several tie."""
-        return max(self.rows, key=lambda row: row.val_accuracy)
-
-    @property
-    def gains(self) -> bool:
-        """Whether the best row beats the plain model on test data by more than chance explains."""
-        return self.best.difference > self.best.noise
+    def difference(self) -> float:
+        """The recipe's mean accuracy over the plain model's."""
+        return fmean(self.advised) - fmean(self.plain)
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
-        share = f"{100 * self.steps / self.full_steps:.2g} %"
-        pilot = f"In a pilot of {self.steps} steps ({share} of {self.full_steps:,})"
-        if not self.rows:
-            return (
-                f"{pilot} fewer than two seeds finished within the budget, since this machine was "
-                "slower than its first steps: nothing can be said; give it a larger budget."
-            )
-        pilot += f" with {self.seeds} seeds"
-        plain, best = self.rows[0], self.best
-        base = f"your model's {100 * plain.test_accuracy:.1f} %"
-        way = "above" if best.difference >= 0 else "below"
-        points = f"{100 * abs(best.difference):.1f} points {way}"
-        if best is plain:
-            return f"{pilot} nothing beat {base}: train it as it is."
-        if not self.gains:
-            return (
-                f"{pilot} nothing beat {base} beyond noise (the best on validation data, "
-                f"{best.name}, was {points}): train it as it is."
-            )
-        return (
-            f"{pilot} {best.name} gave {100 * best.test_accuracy:.1f} %, {points} {base} and "
-            f"beyond noise: {best.do}."
+        """The result in one sentence, and for a part of the steps what that can tell."""
+        share, points = self.steps / self.full_steps, 100 * self.difference
+        length = f"all {self.steps:,} steps"
+        if share < 1:
+            length = f"{self.steps:,} of {self.full_steps:,} steps ({100 * share:.2g} %)"
+        found = (
+            f"In {length} with {len(self.plain)} seeds {self.recipe} gave "
+            f"{100 * fmean(self.advised):.1f} %, {abs(points):.1f} points "
+            f"{'above' if points >= 0 else 'below'} your model's {100 * fmean(self.plain):.1f} %"
         )
+        if abs(self.difference) <= self.noise:
+            found += f", which chance explains (± {100 * self.noise:.1f}): no difference is seen."
+        else:
+            found += f" and beyond chance (± {100 * self.noise:.1f}): "
+            found += f"follow {self.recipe}." if points > 0 else "train your model as it is."
+        if share < 1 and points > 0:
+            found += (
+                f" A pilot is no proof: of our {PILOTS} of a tenth of the steps that were ahead, "
+                f"{FOLLOWED:.0%} stayed ahead in the whole training."
+            )
+        return found
 
     def __str__(self) -> str:
-        lines = [f"{'':24} {'val %':>7} {'test %':>7} {'± plain':>14}"]
-        for i, row in enumerate(self.rows):
-            gap = f"{100 * row.difference:+.1f} ± {100 * row.noise:.1f}" if i else ""
-            gone = f" ({row.diverged} diverged)" if row.diverged else ""
-            scores = f"{100 * row.val_accuracy:7.1f} {100 * row.test_accuracy:7.1f}"
-            lines.append(f"{row.name:24} {scores} {gap:>14}{gone}")
-        return "\n".join([*(lines if self.rows else []), self.sentence])
+        ways = {"your model as it is": self.plain, self.recipe: self.advised}
+        rows = (
+            f"{way:24} {' '.join(f'{100 * accuracy:6.1f}' for accuracy in accuracies)}"
+            for way, accuracies in ways.items()
+        )
+        return "\n".join([f"{'test accuracy (%)':24} of each seed", *rows, self.sentence])
 
     def to_dict(self) -> dict[str, Any]:
         """The check as plain JSON types."""
-        return {
-            **vars(self),
-            "rows": [asdict(row) for row in self.rows],
-            "advice": self.advice.to_dict(),
-            "best": self.best.name if self.rows else None,
-            "gains": self.gains if self.rows else None,
-            "sentence": self.sentence,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """One way of training, its name, and what to do if it wins."""
-
-    name: str
-    do: str
-    method: Method
-    config: Config
-
-
-class _Outcome(NamedTuple):
-    """Validation accuracy, how right each test sample is (0 or 1; 1/K if it diverged)."""
-
-    val: float
-    right: list[float]
-    diverged: bool
+        numbers = {name: value for name, value in vars(self).items() if name != "advice"}
+        said = {"difference": self.difference, "sentence": self.sentence}
+        return {**numbers, **said, "advice": self.advice.to_dict()}
 
 
 class _OutOfTime(Exception):
@@ -158,204 +110,151 @@ class _OutOfTime(Exception):
 def check(
     make_model: Callable[[], nn.Module] | nn.Module,
     data: Any,
+    advice: Recommendation,
     *,
     budget: float = 10.0,
-    share: float = 0.1,
     seeds: int = 3,
-    config: Config | None = None,
-    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-    csg: float | None = None,
-    head: str | None = None,
-    scenario: str = "scratch",
-    tuned: bool = False,
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
-    **training: Any,
+    **protocol: Any,
 ) -> Check:
-    """Train briefly in up to four ways, and say which one to train with.
+    """Train your model plain and as advised, and say which was better.
 
-    The ways: your model as it is, at three times the rate, at three times the decay, and as
-    :func:`tstar.recommend` advises for a training of this length (if it would leave the model, a
-    BatchNorm and the law's T at three times the rate). The first steps are timed; then as many
-    seeds and ways are planned as fit into the budget.
+    If the advice changes nothing, the recipe is the paper's method, :func:`tstar.temper`. The first
+    steps are timed; then both ways train all steps of the advice's training with as many seeds as
+    fit into the budget, or a part of the steps with two seeds.
 
     Args:
         make_model: a function that makes a fresh model, called under a seed for each training; or
             a model, which is copied, so that seeds differ in the order of batches alone.
         data: a name or path, arrays, a ``Dataset``, a ``DataLoader``, or a dictionary of ``train``
-            and ``test``.
-        budget: minutes for the whole pilot.
-        share: the share of your steps that a pilot trains; down to 3 % if the budget is small.
+            and ``test``; a fifth is the test part if there is none. At most 20,000 are read.
+        advice: what :func:`tstar.recommend` said; it knows how you train.
+        budget: minutes for the whole check.
         seeds: trainings of each way; down to 2 if the budget is small.
-        config: the protocol of your training; the paper's by default.
-        loss: your own, ``f(logits, targets)``, the mean over the batch; cross-entropy by default.
-        csg: the difficulty of the data, if it is known, so that the formula can use it.
-        head: the path of the output layer, if the model has several.
-        scenario: ``"scratch"`` or ``"finetune"``.
-        tuned: rate and decay were tuned for this model.
         progress: called with the trainings done, their total, and what is next.
-        training: fields of the ``Config`` that differ: ``optimizer`` (a name, a torch optimizer, a
-            class or function), ``lr``, ``epochs``, ``steps``, ``batch_size``, ``scheduler``, …
-
-    Returns:
-        The rows, and ``sentence``, which says what to do.
+        protocol: fields of :class:`tstar.lab.training.Config` that the advice does not know, such
+            as ``device``, ``augment`` or ``amp``; ``optimizer`` and ``loss`` may be a class or a
+            function of yours at the top level of a file.
 
     Raises:
-        TstarError: if the budget is too small; the message says what it needs.
+        TstarError: the budget is too small; the message says what it needs.
     """
     started = time.perf_counter()
     seeds, budget = whole("seeds", seeds, least=_LEAST_SEEDS), 60 * positive("budget", budget)
-    config = replace(_protocol(config, training), scenario=scenario, tuned=tuned)
-    task, model, parts, setting = _read(make_model, data, config, head)
-    config = replace(setting.training, samples=None)
-    step = step_seconds(model, parts, config)
-    left = budget - time.perf_counter() + started
-    steps, ways, seeds = _plan(step, parts, config, checked_share("share", share), seeds, left)
-    setting = replace(setting, csg=csg, training=replace(setting.training, steps=steps))
-    full, _ = length(len(parts.y), config)
-    trials, advice = _trials(model, setting, full)
-    results: dict[_Trial, list[_Outcome]] = {trial: [] for trial in trials[:ways]}
-    try:
-        for seed, trial in product(range(seeds), results):
-            progress(sum(map(len, results.values())), seeds * ways, trial.name)
-            done = _train(trial, make_model, task, setting, seed, loss, started + budget)
-            results[trial].append(done)
-    except _OutOfTime:
-        seeds = min(map(len, results.values()))  # those that every way has finished
-    rows = _rows(results, seeds) if seeds > 1 else ()
-    return Check(rows, advice, steps, full, seeds, time.perf_counter() - started)
-
-
-def _read(
-    make_model: Any, data: Any, config: Config, head: str | None
-) -> tuple[Any, nn.Module, Parts, Setting]:
-    """The data as a task, a model, the parts of the first seed, and what is known of them."""
     task: Any = as_task(data)
-    augment, held_out = config.augment and task.raw, config.val_fraction or 0.1
-    size = min(config.batch_size, len(task.y_train))
-    config = replace(config, augment=augment, val_fraction=held_out, batch_size=size)
+    config = _config(advice, task, protocol)
+    full, ways, read = config.steps or 1, (get("default"), _recipe(advice)), time.perf_counter()
     model, parts = _make(make_model, 0), make_parts(task, config, 0)
-    example = parts.ready(parts.x[:2])
-    found = output_layer(model, head, example, task.num_classes)
-    check_task(model, [found])
-    known = replace(config, samples=len(parts.y))
-    M, K = found.num_features, found.num_classes
-    setting = Setting(M, K, known, head=found.path, inputs=example)
-    return task, model, parts, setting
-
-
-def _train(
-    trial: _Trial,
-    make_model: Any,
-    task: Any,
-    setting: Setting,
-    seed: int,
-    loss: Callable[[Tensor, Tensor], Tensor] | None,
-    deadline: float,
-) -> _Outcome:
-    """One training, which is given up after the epoch that ends past the deadline."""
-
-    def prepare(model: nn.Module, setting: Setting, **options: Any) -> Recipe:
-        recipe = trial.method.function(model, setting, **options)
-        for tempered in tempered_heads(recipe.model).values():
-            tempered.guard = None  # the pilot itself measures what the guard would warn of
-        if loss is not None:
-            recipe.loss = lambda logits, targets, inputs: loss(logits, targets)
-        return recipe
+    found = output_layer(model, advice.heads[0], parts.ready(parts.x[:2]), task.num_classes)
+    prepared = time.perf_counter() - read
+    step = step_seconds(model, parts, config)
+    measured = step * FORWARD / config.batch_size * len(parts.y_test)
+    left = budget - time.perf_counter() + started
+    steps, seeds = _plan(full, step, prepared + measured, seeds, left)
+    results: list[list[Trained]] = []
 
     def on_time(*_: Any) -> None:
-        if time.perf_counter() > deadline:
+        if time.perf_counter() - started > budget:
             raise _OutOfTime
 
-    K = setting.num_classes
-    trained = run(
-        replace(trial.method, function=prepare),
-        lambda: _make(make_model, seed),
-        task,
-        trial.config,
-        num_classes=K,
-        seed=seed,
-        head=setting.head,
-        progress=on_time,
-    )
+    try:
+        for seed in range(seeds):
+            pair: list[Trained] = []
+            for way in ways:
+                progress(2 * seed + len(pair), 2 * seeds, way.name)
+                known: dict[str, Any] = {"seed": seed, "head": found.path, "progress": on_time}
+                known["num_classes"] = task.num_classes
+                maker = _maker(make_model, seed)
+                pair.append(run(way, maker, task, replace(config, steps=steps), **known))
+            results.append(pair)
+    except _OutOfTime:
+        if len(results) < _LEAST_SEEDS:
+            raise TstarError(
+                "budget must allow two seeds of both trainings, but this machine became slower than "
+                "its first steps were; give it more minutes."
+            ) from None
+    by_way = zip(*results, strict=True)
+    plain, advised = ([_right(one, task.num_classes) for one in way] for way in by_way)
+    accuracies = (tuple(map(fmean, plain)), tuple(map(fmean, advised)))
+    seconds = time.perf_counter() - started
+    return Check(advice, ways[1].name, *accuracies, noise(advised, plain), steps, full, seconds)
+
+
+def _config(advice: Recommendation, task: Any, protocol: dict[str, Any]) -> Config:
+    """The lab's protocol of the plain training that an advice is about."""
+    training = advice.training
+    known = {name: getattr(training, name) for name in _PROTOCOL}
+    known |= {"val_fraction": 0.0, "augment": task.raw, "optimizer": training.optimizer}
+    known["momentum"] = training.momentum
+    if training.momentum is None:
+        known["momentum"] = MOMENTUM if training.family == "sgd" else 0.0
+    if training.schedule in SCHEDULES:
+        known["schedule"] = training.schedule
+    if training.optimizer not in OPTIMIZERS:  # Adadelta, say
+        kinds = {name.lower(): name for name in dir(torch.optim)}
+        if training.optimizer in kinds:
+            known["optimizer"] = f"torch.optim:{kinds[training.optimizer]}"
+    if advice.case.head_lr is not None and training.lr:
+        known["head_lr"] = advice.case.head_lr / training.lr
+    for name in {"optimizer", "loss"} & {*protocol}:
+        if not isinstance(protocol[name], str):
+            protocol = {**protocol, name: own.reference_to(protocol[name], name)}
+    known["batch_size"] = min(known["batch_size"], len(task.y_train))
+    for name in protocol:
+        if name not in (names := [item.name for item in fields(Config)]):
+            raise unknown("keyword", name, names)
+    return Config(**{**known, **protocol})
+
+
+def _recipe(advice: Recommendation) -> Method:
+    """The advice as the lab's training loop takes it; the paper's method if it changes nothing."""
+
+    def prepare(model: nn.Module, setting: Setting) -> Recipe:
+        known: dict[str, Any] = {"example_input": setting.inputs, "steps": setting.training.steps}
+        twin = copy.deepcopy(model)
+        if advice.leave:
+            T = temperature(setting.num_features, setting.num_classes)
+            twin = temper(twin, T, head=setting.head, inplace=True, **known)
+        else:
+            twin = replace(advice, live=False).apply(twin, **known)
+        for head in tempered_heads(twin).values():
+            head.guard = None  # the check itself measures what the guard would warn of
+        return Recipe(twin, cross_entropy(setting), changes=changes(advice))
+
+    return Method("the paper's method" if advice.leave else "the advice", prepare)
+
+
+def _plan(full: int, step: float, fixed: float, seeds: int, seconds: float) -> tuple[int, int]:
+    """Steps and seeds that fit into the time: all steps, if two seeds of them do.
+
+    ``step`` are the seconds of a step, ``fixed`` those before and after a training.
+    """
+
+    def cost(steps: float, seeds: int) -> float:
+        return _MARGIN * 2 * seeds * (steps * step + fixed)
+
+    for n in range(seeds, _LEAST_SEEDS - 1, -1):
+        if cost(full, n) <= seconds:
+            return full, n
+    least = min(full, max(_LEAST_STEPS, round(_LEAST_SHARE * full)))
+    missing = cost(least, _LEAST_SEEDS) - seconds
+    if missing > 0:
+        raise TstarError(
+            f"budget must allow two seeds of two trainings of {least} steps, {step:.2g} s each "
+            f"here; add {math.ceil(missing / 6) / 10:.1f} minutes to it."
+        )
+    return least + int(-missing / (cost(1, _LEAST_SEEDS) - cost(0, _LEAST_SEEDS))), _LEAST_SEEDS
+
+
+def _right(trained: Trained, num_classes: int) -> list[float]:
+    """How right each test sample is; a run that diverged guesses."""
     if trained.result.status == "diverged":
-        return _Outcome(1 / K, [1 / K] * len(trained.parts.y_test), True)
-    return _Outcome(trained.result.val_accuracy or 0.0, trained.right(), False)
+        return [1 / num_classes] * len(trained.parts.y_test)
+    return trained.right()
 
 
-def _plan(
-    step: float, parts: Parts, config: Config, share: float, seeds: int, seconds: float
-) -> tuple[int, int, int]:
-    """The most telling choice of steps, ways and seeds that fits into the time."""
-    full, epochs = length(len(parts.y), config)
-    forward = step * FORWARD / config.batch_size
-
-    def cost(steps: int, runs: int) -> float:
-        looks = math.ceil(steps * epochs / full)  # at the validation part, one each epoch
-        measured = forward * ((looks + 1) * len(parts.y_val) + len(parts.y_test))
-        return _MARGIN * runs * (steps * step + measured)
-
-    all_ways = 4 if config.weight_decay else 3
-    choices = [(all_ways, n) for n in range(seeds, _LEAST_SEEDS - 1, -1)] + [(2, _LEAST_SEEDS)]
-    steps = full
-    for part in sorted({share, min(share, _LEAST_SHARE)}, reverse=True):
-        steps = min(full, max(_LEAST_STEPS, round(part * full)))
-        for ways, n in choices:
-            if cost(steps, ways * n) <= seconds:
-                return steps, ways, n
-    needed = (cost(steps, 2 * _LEAST_SEEDS) - seconds) / 60
-    raise TstarError(
-        f"budget must allow two seeds of two trainings of {steps} steps, {step:.2g} s each here; "
-        f"add {math.ceil(10 * needed) / 10:.1f} minutes to it."
-    )
-
-
-def _trials(model: nn.Module, setting: Setting, full: int) -> tuple[list[_Trial], Recommendation]:
-    """The ways to train, the most telling first, and the advice for such a training."""
-    config, plain = replace(setting.training, samples=None), get("default")
-    measured = config.optimizer in OPTIMIZERS  # with another the paper's T is tried
-    known = {name: getattr(setting, name) for name in ("csg", "num_classes", "head")}
-    how = {"optimizer": setting.training, "scenario": config.scenario}
-    advice = recommend(model, example_input=setting.inputs, **how, **known)
-
-    def law(lr: float, steps: int) -> float:
-        if not measured:
-            return temperature(setting.num_features, setting.num_classes, setting.csg)
-        training = replace(config, lr=lr, steps=steps)
-        return law_temperature(setting.num_features, setting.num_classes, training)
-
-    faster = replace(config, lr=_TIMES * config.lr)
-    if measured and not advice.leave:
-        name, rate, trained = "the advice", advice.lr or config.lr, config
-        method = get("advised", advice=advice)
-    else:
-        T, rate, trained = law(faster.lr, config.steps), faster.lr, faster
-        name, method = "BN and T, rate × 3", get("fixed", temperature=T, norm="batch")
-    do = f"train tstar.temper(model, {law(rate, full):.3g}) with lr={rate:g}"
-    if measured and not advice.leave and not advice.surgery:
-        own = "" if advice.head_lr is None else f" and lr={advice.head_lr:g} for the output layer"
-        do = f"train it with lr={rate:g}{own}, weight_decay={advice.weight_decay:g}"
-    trials = [
-        _Trial("your model as it is", "train it as it is", plain, config),
-        _Trial(name, do, method, trained),
-        _Trial("three times the rate", f"train it with lr={faster.lr:g}", plain, faster),
-    ]
-    if config.weight_decay:
-        decayed = replace(config, weight_decay=_TIMES * config.weight_decay)
-        do = f"train it with weight_decay={decayed.weight_decay:g}"
-        trials.append(_Trial("three times the decay", do, plain, decayed))
-    return trials, advice
-
-
-def _rows(results: dict[_Trial, list[_Outcome]], seeds: int) -> tuple[Row, ...]:
-    plain, rows = None, []
-    for trial, outcomes in results.items():
-        done = outcomes[:seeds]
-        right = [outcome.right for outcome in done]
-        plain = plain or right
-        val, test = fmean(outcome.val for outcome in done), fmean(map(fmean, right))
-        gap, gone = test - fmean(map(fmean, plain)), sum(outcome.diverged for outcome in done)
-        rows.append(Row(trial.name, trial.do, val, test, gap, noise(right, plain), gone))
-    return tuple(rows)
+def _maker(make_model: Any, seed: int) -> Callable[[], nn.Module]:
+    return lambda: _make(make_model, seed)
 
 
 def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Module:
@@ -366,31 +265,3 @@ def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Modu
         torch.manual_seed(seed)
         model: nn.Module = own.call("make_model", make_model, returns=nn.Module)
     return model
-
-
-def _protocol(config: Config | None, training: dict[str, Any]) -> Config:
-    """The protocol, with what the keywords say."""
-    said = {name: value for name, value in training.items() if value is not None}
-    if "scheduler" in said:
-        said["schedule"] = said.pop("scheduler")
-    if not isinstance(said.get("optimizer", ""), str):
-        said = _optimizer(said.pop("optimizer")) | said
-    known = [field.name for field in fields(Config)]
-    for name in said:
-        if name not in known:
-            raise unknown("keyword", name, known)
-    return replace(config or Config(), **said)
-
-
-def _optimizer(given: Any) -> dict[str, Any]:
-    """The fields of a ``Config`` for an optimizer that is an object, a class or a function."""
-    if not isinstance(given, torch.optim.Optimizer):
-        return {"optimizer": own.reference_to(given, "optimizer")}
-    group, kind = given.param_groups[0], type(given)
-    names = ("lr", "momentum", "weight_decay", "nesterov")
-    said: dict[str, Any] = {name: group[name] for name in names if name in group}
-    if "betas" in group:
-        said["beta1"], said["beta2"] = group["betas"]
-    known = kind.__module__.startswith("torch.optim") and kind.__name__.lower() in OPTIMIZERS
-    name = kind.__name__.lower() if known else own.reference_to(kind, "optimizer")
-    return {**said, "optimizer": name}

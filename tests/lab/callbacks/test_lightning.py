@@ -1,8 +1,6 @@
-"""The schedule in a Lightning trainer: the right T at every step, also after a resumed checkpoint."""
+"""An advice and a schedule in a Lightning trainer, also after a resumed checkpoint."""
 
 import copy
-from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,10 +8,23 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import tstar
+from tests.networks import advised
 from tstar.head import TemperedHead
+from tstar.lab.cli import app as program
+from tstar.lab.cli import fold_commands  # noqa: F401  registers the command
 
 L = pytest.importorskip("lightning")
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
+
+QUIET = {
+    "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
+}  # fmt: skip
+
+
+def batches():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(12, 4, generator=generator)
+    return DataLoader(TensorDataset(x, torch.arange(12) % 3), batch_size=4)
 
 
 class Module(L.LightningModule):
@@ -32,12 +43,9 @@ class Module(L.LightningModule):
 
 def fit(callback, epochs, folder=None, resume=None, accumulate=1):
     module = Module()
-    trainer = L.Trainer(
-        max_epochs=epochs, accelerator="cpu", callbacks=[callback], logger=False, enable_progress_bar=False,
-        enable_checkpointing=False, enable_model_summary=False, accumulate_grad_batches=accumulate,
-    )  # fmt: skip
-    data = TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
-    trainer.fit(module, DataLoader(data, batch_size=4), ckpt_path=resume, weights_only=True)
+    options = {"enable_checkpointing": False, "accumulate_grad_batches": accumulate}
+    trainer = L.Trainer(max_epochs=epochs, callbacks=[callback], **options, **QUIET)
+    trainer.fit(module, batches(), ckpt_path=resume, weights_only=True)
     if folder:
         trainer.save_checkpoint(folder / "last.ckpt")
     return module.seen
@@ -53,32 +61,13 @@ def test_epochs_steps_and_accumulated_steps():
     assert fit(callback("epoch"), 2) == [1.0] * 3 + [2.0] * 3
     assert fit(callback("step"), 2) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert fit(callback("step"), 1, accumulate=3) == [1.0, 1.0, 1.0]
+    with pytest.raises(tstar.TstarError, match="interval"):
+        callback("hour")
 
 
 def test_a_resumed_run_goes_on_at_its_temperature(tmp_path):
     fit(callback("epoch"), 2, folder=tmp_path)
     assert fit(callback("epoch"), 3, resume=tmp_path / "last.ckpt") == [3.0] * 3
-
-
-def test_an_unknown_interval_is_refused():
-    with pytest.raises(tstar.TstarError, match="interval"):
-        callback("hour")
-
-
-def test_a_model_that_was_left_on_advice_is_not_driven(monkeypatch):
-    module, logged = Module(), []
-    module.model = tstar.temper(nn.Linear(4, 3), tstar.recommend(nn.Linear(4, 3), norm=None))
-    monkeypatch.setattr(module, "log", lambda *args: logged.append(args))
-    trainer = SimpleNamespace(current_epoch=1)
-    each = callback("epoch")
-    each.on_fit_start(trainer, module)
-    each.on_train_epoch_start(trainer, module)
-    assert logged == []
-
-
-def advised(model, **known):
-    told = tstar.recommend(model, optimizer="sgd", lr=0.1, steps=500, weight_decay=0.1)
-    return replace(told, **{"lr": 0.1, "weight_decay": 0.1, "temperature": 1.0, "norm": None, "head_lr": None, **known})  # fmt: skip
 
 
 class Watched(L.Callback):
@@ -91,12 +80,20 @@ class Watched(L.Callback):
 
 
 class Net(L.LightningModule):
-    def __init__(self, net):
+    """A plain network, and a frozen twin of it."""
+
+    def __init__(self):
         super().__init__()
-        self.teacher, self.net = copy.deepcopy(net), net
+        self.save_hyperparameters()
+        torch.manual_seed(0)
+        self.net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        self.teacher = copy.deepcopy(self.net).requires_grad_(False)
 
     def training_step(self, batch):
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def test_step(self, batch):
+        self.log("accuracy", (self.net(batch[0]).argmax(1) == batch[1]).float().mean())
 
     def configure_optimizers(self):
         optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1, weight_decay=0.1)
@@ -104,28 +101,71 @@ class Net(L.LightningModule):
         return [optimizer], [{"scheduler": decay, "interval": "step"}]
 
 
-@pytest.mark.parametrize("known", [{"temperature": 2.0, "norm": "batch", "lr": 0.3}, {"lr": 0.3}, {"head_lr": 3.0}])  # fmt: skip
-def test_an_advice_is_applied_at_the_start_and_folded_at_the_end(known):
-    """The advice is for the model inside, of which the module has a twin too."""
+RECIPES = {
+    "surgery": {"temperature": 2.0, "norm": "batch", "rate": 30.0},
+    "rate": {"rate": 30.0},
+    "the head's rate": {"head_rate": 10.0},
+}
+
+
+@pytest.mark.parametrize("fold", [True, False])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold):
     from tstar.lab.callbacks.lightning import AdviceCallback
 
-    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    advice, module, seen = advised(net, **known), Net(net), Watched()
-    trainer = L.Trainer(
-        max_epochs=1, accelerator="cpu", callbacks=[AdviceCallback(advice), seen], logger=False,
-        enable_progress_bar=False, enable_checkpointing=False, enable_model_summary=False,
-    )  # fmt: skip
-    data = TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
-    trainer.fit(module, DataLoader(data, batch_size=4))
-    assert type(net[2]) is type(module.teacher[2]) is nn.Linear
+    module, seen = Net(), Watched()
+    how = {"optimizer": "sgd", "lr": 0.1, "steps": 500, "weight_decay": 0.1}
+    advice = advised(module.net, RECIPES[recipe], **how)
+    callbacks = [AdviceCallback(advice, fold=fold), seen]
+    trainer = L.Trainer(max_epochs=1, callbacks=callbacks, enable_checkpointing=False, **QUIET)
+    trainer.fit(module, batches())
+    assert isinstance(module.net[2], TemperedHead) == (advice.surgery and not fold)
+    assert type(module.teacher[2]) is nn.Linear
     assert seen.tempered == advice.surgery
-    assert seen.rates[net[0].weight] == pytest.approx(advice.lr)
+    assert seen.rates[module.net[0].weight] == pytest.approx(advice.lr)
     weight = next(p for p in seen.rates if p.shape == (3, 8))
     assert seen.rates[weight] == pytest.approx(advice.head_lr or advice.lr)
 
 
-def test_an_advice_for_another_model_is_refused():
+def test_the_best_checkpoint_is_tested_folded_and_loaded_into_the_plain_class(tmp_path):
+    """What a script does after ``fit``: test(ckpt_path="best"), tstar.fold, tstar fold, load."""
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from typer.testing import CliRunner
+
+    from tstar.lab.callbacks.lightning import AdviceCallback
+
+    module = Net()
+    advice = advised(module.net, RECIPES["surgery"], optimizer="sgd", lr=0.1, steps=500)
+    callbacks = [AdviceCallback(advice), ModelCheckpoint(tmp_path)]
+    trainer = L.Trainer(max_epochs=2, callbacks=callbacks, **QUIET)
+    trainer.fit(module, batches())
+    trainer.test(module, batches(), ckpt_path="best", verbose=False, weights_only=True)
+    x = next(iter(batches()))[0]
+    logits = module.eval().net(x)
+    for _ in range(2):  # a second time it is folded already
+        module = tstar.fold(module)
+        torch.testing.assert_close(module.net(x), logits)
+    best, plain = trainer.checkpoint_callback.best_model_path, tmp_path / "plain.ckpt"
+    CliRunner().invoke(program.app, ["fold", best, "-o", str(plain)])
+    loaded = Net.load_from_checkpoint(plain, weights_only=True).eval()
+    torch.testing.assert_close(loaded.net(x), logits)
+    trainer = L.Trainer(enable_checkpointing=False, **QUIET)
+    trainer.test(Net(), batches(), ckpt_path=plain, verbose=False, weights_only=True)
+
+
+def test_a_checkpoint_of_a_module_that_tempers_itself_is_loaded(tmp_path):
+    fit(callback("epoch"), 1, folder=tmp_path)
+    loaded = Module.load_from_checkpoint(tmp_path / "last.ckpt", weights_only=True)
+    assert float(loaded.model.temperature) == 1.0
+    assert int(loaded.model.norm.num_batches_tracked) == 3
+
+
+def test_an_advice_for_another_model_or_for_one_of_two_is_refused():
     from tstar.lab.callbacks import part_for
 
-    with pytest.raises(tstar.TstarError, match="must hold the model"):
-        part_for(advised(nn.Sequential(nn.Linear(4, 5))), Module())
+    module = Net()
+    advice = advised(module.net, RECIPES["rate"])
+    assert part_for(advice, module) is module.net
+    for other, count in ((Module(), 0), (nn.ModuleList([Net(), Net()]), 2)):
+        with pytest.raises(tstar.TstarError, match=f"must hold one .* got {count} with an output"):
+            part_for(advice, other)

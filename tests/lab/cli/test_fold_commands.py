@@ -1,7 +1,9 @@
 """``tstar fold`` on saved checkpoints: the plain architecture gives the tempered logits."""
 
 import json
+import os
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -70,13 +72,6 @@ def test_the_plain_architecture_loads_it_and_gives_the_same_logits(tmp_path, suf
     plain = network(kind)
     plain.load_state_dict(state)
     torch.testing.assert_close(plain.eval()(images()), tempered(images()), rtol=1e-5, atol=1e-6)
-
-
-def test_it_does_what_the_model_s_own_fold_does():
-    tempered = trained(network())
-    mine, own = fold_state_dict(tempered.state_dict()), tstar.fold(tempered).state_dict()
-    assert all(torch.equal(mine[name], own[name]) for name in own)
-    assert mine.keys() == own.keys()
 
 
 def test_a_trainer_s_checkpoint_is_searched_and_several_need_a_key(tmp_path):
@@ -150,7 +145,30 @@ def test_missing_keys_and_existing_outputs_are_refused(tmp_path):
     torch.save(trained(network()).state_dict(), path)
     assert run(path).exit_code == 0
     assert "--force" in str(run(path).exception)
-    assert isinstance(run(tmp_path / "absent.pt").exception, TstarError)
+    assert "No checkpoint found" in str(run(tmp_path / "absent.pt").exception)
+    assert "is a folder; name the file in it" in str(run(tmp_path).exception)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX files")
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_what_was_private_stays_so_and_only_files_are_replaced(tmp_path, suffix, monkeypatch):
+    path, node = tmp_path / f"run{suffix}", tmp_path / f"node{suffix}"
+    save = torch.save if suffix == ".pt" else pytest.importorskip("safetensors.torch").save_file
+    save(trained(network()).state_dict(), path)
+    os.mkfifo(node)
+    assert "must be the path of a file" in str(run(path, "-o", node, "--force").exception)
+    assert node.is_fifo()
+    modes = []
+    whole = Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda p, to: (modes.append(p.stat().st_mode & 0o777), whole(p, to))[1]
+    )
+    for mode in (0o600, 0o640):
+        path.chmod(mode)
+        run(path, "--force")
+        folded = tmp_path / f"run.folded{suffix}"
+        assert folded.stat().st_mode & 0o777 == mode
+    assert modes == [0o600, 0o640]  # before it stands there
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

@@ -17,7 +17,7 @@ from tstar.recipes import rows
 from tstar.training import Training
 
 SMALL = ["check", "--model", "mlp", "--features", "8", "--data", "digits", "--seeds", "2"]
-SMALL += ["--epochs", "20", "--budget", "5"]
+SMALL += ["--steps", "20", "--budget", "5"]
 
 
 def test_temperature_prints_the_value_and_its_terms(run):
@@ -108,15 +108,15 @@ def test_csg_shows_value_interval_pairs_and_temperatures(run, stored, tmp_path):
     assert (tmp_path / "csg.png").exists()
 
 
-def test_check_prints_a_table_and_is_told_what_the_advice_depends_on(run):
+def test_check_trains_the_recipe_that_recommend_prints(run):
     shown = run(*SMALL).stdout
-    for row in ("your model as it is", "three times the rate", "three times the decay"):
-        assert row in shown
-    assert "In a pilot of" in shown
+    assert shown.startswith("Do this:")
+    for text in ("your model as it is", "In all 20 steps with 2 seeds"):
+        assert text in shown
     record = json.loads(run(*SMALL, "--tuned", "--scenario", "finetune", "--json").stdout)
     told = record["advice"]["case"]["training"]
-    assert (told["tuned"], told["scenario"]) == (True, "finetune")
-    assert record["full_steps"] == 20 * 11
+    assert (told["tuned"], told["scenario"], told["steps"]) == (True, "finetune", 20)
+    assert (record["steps"], len(record["plain"])) == (20, 2)
 
 
 RECOMMEND = ["recommend", "--model", "mlp", "--features", "8"]

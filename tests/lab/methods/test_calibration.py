@@ -113,3 +113,62 @@ def test_the_method_scales_after_training_and_records_both_sides():
     assert numbers["val_ece_after"] == pytest.approx(calibration_error(new.softmax(1), y), abs=1e-6)
     with pytest.raises(TstarError, match="validation data"):
         recipe.finish(recipe.model, x[:0], y[:0])
+
+
+class Captioned(nn.Module):
+    """Takes dictionaries and returns one, as transformers' models do; fails at other sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.ReLU())
+        self.fc = nn.Linear(4 * 18 * 18, 3)
+
+    def forward(self, pixel_values, scale):
+        return {"logits": self.fc(self.body(pixel_values)) * scale.mean()}
+
+
+def test_loaders_dictionaries_and_arrays_give_the_same_temperature():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 1, 20, 20, generator=generator)
+    scale = torch.full((300,), 20.0)
+    torch.manual_seed(0)
+    model = Captioned()
+    with torch.no_grad():
+        drawn_at = model(x, scale)["logits"] / 5
+    y = drawn_at.softmax(1).multinomial(1, generator=generator)[:, 0]
+    rows = [
+        {"pixel_values": a, "scale": b, "labels": int(c)}
+        for a, b, c in zip(x, scale, y, strict=True)
+    ]
+    loader = torch.utils.data.DataLoader(rows, batch_size=64)
+    scaled, one = methods.calibrate(model, loader)
+    _, two = methods.calibrate(model, {"pixel_values": x, "scale": scale}, y)
+    plain = nn.Sequential(model.body, model.fc, nn.Linear(3, 3, bias=False))
+    with torch.no_grad():
+        plain[2].weight.copy_(20 * torch.eye(3))
+    pairs = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=100)
+    _, three = methods.calibrate(plain, pairs)
+    assert one.temperature == pytest.approx(5, rel=0.3)
+    for other in (two, three):
+        assert other.temperature == pytest.approx(one.temperature, rel=1e-3)
+    with torch.no_grad():
+        both = [net.eval()(x, scale)["logits"] for net in (tstar.fold(scaled.eval()), model)]
+    torch.testing.assert_close(both[0], both[1] / one.temperature, rtol=1e-3, atol=1e-4)
+
+
+def test_errors_of_calibrate_name_what_it_has():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(6, 3), nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.a(x) + self.b(x)
+
+    x, y = torch.randn(40, 6), torch.arange(40) % 3
+    with pytest.raises(TstarError, match="pass head='a'"):
+        methods.calibrate(Two(), x, y)
+    with pytest.raises(TstarError, match=r"failed while the model ran on your data: RuntimeError"):
+        methods.calibrate(nn.Linear(7, 3), x, y)
+    with pytest.raises(TstarError, match="at least one batch"):
+        methods.calibrate(nn.Linear(6, 3), [])

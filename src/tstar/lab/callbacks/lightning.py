@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import unknown
@@ -23,7 +24,8 @@ class AdviceCallback(Callback):
     """
 
     def __init__(self, advice: Any, fold: bool = False) -> None:
-        self.advice, self.fold = advice, fold
+        self.advice = replace(advice, live=False)  # the optimizer comes later
+        self.fold = fold
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         if stage == "fit":  # before the optimizer is built, a checkpoint loaded, or DDP wraps it

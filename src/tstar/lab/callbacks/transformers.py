@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tstar.errors import unknown
@@ -24,7 +25,8 @@ class AdviceCallback(TrainerCallback):
     """
 
     def __init__(self, advice: Any, fold: bool = False) -> None:
-        self.advice, self.fold = advice, fold
+        self.advice = replace(advice, live=False)  # the optimizer comes later
+        self.fold = fold
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Before the optimizer is built, and before DDP wraps the model.

@@ -54,8 +54,7 @@ def fold(
     whole: dict[str, Any] = plain
     if "pytorch-lightning_version" in saved:  # what belongs to the tempered parameters goes
         whole = {**saved, "state_dict": plain, "optimizer_states": [], "lr_schedulers": []}
-    _save(whole, target, metadata)
-    target.chmod(checkpoint.stat().st_mode & 0o777)
+    _save(whole, target, metadata, checkpoint.stat().st_mode & 0o777)
     prefixes = tempered_prefixes(state)
     temperatures = {p.rstrip("."): float(state[f"{p}temperature"]) for p in prefixes}
     added = [f"{p}bias" for p in prefixes if f"{p}bias" in plain and f"{p}layer.bias" not in state]
@@ -117,11 +116,12 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
         ) from error
 
 
-def _save(state: dict[str, Any], path: Path, metadata: dict[str, str]) -> None:
+def _save(state: dict[str, Any], path: Path, metadata: dict[str, str], mode: int) -> None:
     """Write beside the target, then put it in place: the tensors may be mapped from it."""
     import torch
 
     with written(path) as part:
+        part.touch(0o600)  # before there is anything to read in it
         if path.suffix == ".safetensors":
             require("safetensors", "text")
             from safetensors.torch import save_file
@@ -131,3 +131,4 @@ def _save(state: dict[str, Any], path: Path, metadata: dict[str, str]) -> None:
             save_file(own, part, metadata={"format": "pt"} | metadata)
         else:
             torch.save(state, part)
+        part.chmod(mode)

@@ -136,40 +136,36 @@ def csg(
 
 
 @app.command(rich_help_panel=USE)
+@with_training
 def check(
     model: Model,
     data: Data,
     features: Features = None,
     head: Head = None,
-    budget: Annotated[float, about("Minutes for the whole pilot.")] = 10.0,
-    share: Annotated[float, about("Share of your steps that a pilot trains.")] = 0.1,
-    seeds: Annotated[int, about("Trainings of each recipe, if they fit.", min=2)] = 3,
-    epochs: options.Epochs = 200,
-    batch_size: options.BatchSize = 128,
-    lr: options.Lr = 0.1,
-    weight_decay: Annotated[float, about("Weight decay.")] = 5e-4,
-    optimizer: options.Optimizer = "sgd",
-    scenario: options.Scenario = "scratch",
-    tuned: options.Tuned = False,
+    budget: Annotated[float, about("Minutes for the whole check.")] = 10.0,
+    seeds: Annotated[int, about("Trainings of each way, if they fit.", min=2)] = 3,
     size: options.Size = None,
     data_root: DataRoot = None,
     as_json: AsJson = False,
+    **training: Any,
 ) -> None:
-    """Train briefly as it is, faster, with more decay, and as advised: which one should you take?
+    """Train plain and as recommend advises, all steps or what the budget allows, and compare.
 
-    Example: tstar check --model resnet10 --features 64 --data digits --budget 2
+    Example: tstar check --model resnet10 --features 64 --data digits --epochs 10 --budget 2
     """
-    from tstar.lab.checking import check as pilot
+    from tstar.advice import recommend as advise
+    from tstar.lab.checking import check as compare
     from tstar.lab.data import load
     from tstar.lab.models import fitting_model
 
     loaded = load(data, root=data_root, size=size)
-    how: dict[str, Any] = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
-    how |= {"epochs": epochs, "optimizer": optimizer, "scenario": scenario, "tuned": tuned}
-    how |= {"budget": budget, "share": share, "seeds": seeds, "head": head}
+
+    def make_model() -> Any:  # the check seeds it
+        return fitting_model(model, loaded, features, None)
+
+    advice = advise(make_model(), loaded, head=head, **training)
+    if not as_json:
+        answer(advice, as_json)
     with progress() as update:
-        # The pilot seeds the networks.
-        made = pilot(
-            lambda: fitting_model(model, loaded, features, None), loaded, progress=update, **how
-        )
-    answer(made, as_json)
+        found = compare(make_model, loaded, advice, budget=budget, seeds=seeds, progress=update)
+    answer(found, as_json)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.errors import TstarError, TstarWarning
+from tstar.errors import TstarError, guarded, warn
 from tstar.imports import require
-from tstar.lab.measuring import calibration_error, predict
+from tstar.lab.measuring import calibration_error
 from tstar.lab.methods.common import at_temperature, missing
 from tstar.lab.recipe import Recipe, Setting
-from tstar.output_layer import tempered_heads
+from tstar.output_layer import call, in_mode, tempered_heads, unwrap
+from tstar.samples import pair
 from tstar.surgery import temper
 
 LOWEST, HIGHEST = 0.01, 100.0  # bounds of T
+_SIZE = 256  # inputs in a batch, if they are given whole
 
 
 def nll(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> float:
@@ -77,29 +80,60 @@ def _scale(model: nn.Module, logits: Tensor, targets: Tensor) -> Calibration:
     return Calibration(T, *losses, before, after, float(at_bound))
 
 
-def calibrate(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[nn.Module, Calibration]:
+@guarded("calibrate() failed while the model ran on your data")
+def calibrate(
+    model: nn.Module, data: Any, targets: Tensor | None = None, *, head: str | None = None
+) -> tuple[nn.Module, Calibration]:
     """A copy of a trained model whose logits are divided by the T that suits them; and its effect.
 
     The model must return logits. A head that is tempered already is rescaled, any other is tempered
-    without a norm. The predicted classes stay the same.
+    without a norm: :func:`tstar.fold` puts T into its weights. The predicted classes stay the same.
 
     Args:
         model: a trained classifier.
-        inputs: validation inputs, as the model takes them; not the data it was trained on.
-        targets: their classes.
+        data: validation data, which it was not trained on: a ``DataLoader`` or other batches of
+            inputs and targets (a dictionary's other entries are the model's keywords); or inputs,
+            if ``targets`` are given.
+        targets: the classes of the inputs.
+        head: the path of the output layer, if the model has several.
     """
-    scaled = copy.deepcopy(model)
+    net, device = unwrap(model), next(model.parameters()).device
+    example, logits, known = None, [], []
+    with in_mode(net), torch.no_grad():
+        for inputs, labels in _batches(data, targets):
+            example = inputs if example is None else example
+            output = call(net, inputs, device)
+            output = output["logits"] if isinstance(output, Mapping) else output
+            logits.append(getattr(output, "logits", output).float().cpu())
+            known.append(torch.as_tensor(labels).cpu())
+    if example is None:
+        raise TstarError("calibrate needs at least one batch of data, got none.")
+    scaled = copy.deepcopy(net)
     if not tempered_heads(scaled):
-        scaled = temper(scaled, 1.0, norm=None, inplace=True)
-    result = _scale(scaled, predict(model, inputs), targets)
+        scaled = temper(scaled, 1.0, head=head, example_input=example, norm=None, inplace=True)
+    result = _scale(scaled, torch.cat(logits), torch.cat(known))
     if result.at_bound:
-        warnings.warn(
+        warn(
             f"T = {result.temperature:.3g} is the bound of the search: these data have no best "
-            "temperature (perhaps all are classified correctly). Use more validation data.",
-            TstarWarning,
-            stacklevel=2,
+            "temperature (perhaps all are classified correctly). Use more validation data."
         )
     return scaled, result
+
+
+def _batches(data: Any, targets: Any) -> Iterator[tuple[Any, Any]]:
+    """What the model takes of each batch, and its labels."""
+    if targets is not None:
+        for i in range(0, len(targets), _SIZE):
+            rows = slice(i, i + _SIZE)
+            columns = isinstance(data, Mapping)
+            inputs = {k: v[rows] for k, v in data.items()} if columns else data[rows]
+            yield inputs, targets[rows]
+        return
+    for batch in data:
+        inputs, labels = pair(batch)
+        if isinstance(batch, Mapping):
+            inputs = {name: value for name, value in batch.items() if value is not labels}
+        yield inputs, labels
 
 
 def temperature_scaling(model: nn.Module, setting: Setting) -> Recipe:
