@@ -1,7 +1,7 @@
 """A study: one TOML file that describes a grid of runs; docs/study.md lists what it may hold.
 
 Data sets are names or paths below the data root. Parts of your own (:mod:`tstar.lab.own`) are
-modules, or files beside the study.
+modules, or files beside the study. A script may give functions, and data that it has in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import math
-import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,14 +21,11 @@ from typing import Any
 from tstar import checks
 from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
+from tstar.lab.data import DataSet
+from tstar.lab.data.files import from_arrays
 from tstar.lab.sweep import spec as specs
 from tstar.lab.sweep.spec import CONFIG_FIELDS, KINDS, OWN, Places, Spec
 from tstar.lab.training.config import Config
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _FIELDS = [n for n in KINDS if n not in ("options", "role", "source", "data_checksum")]
 # What a study may hold, and of which kind.
@@ -44,13 +41,17 @@ _MOST = 2**31  # of whole numbers, seeds among them
 
 @dataclass(frozen=True)
 class Study:
-    """A study as read: its name and runs, whether csg is computed, where its own parts are."""
+    """A study as read: its name and runs, whether csg is computed, where its own parts are.
+
+    ``data`` are the sets that a script gave, by name.
+    """
 
     name: str
     specs: tuple[Spec, ...]
     about: str = ""
     csg: bool = True
     places: Places = dataclasses.field(default_factory=dict)
+    data: Mapping[str, DataSet] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.specs)
@@ -130,16 +131,25 @@ def make_study(
 
 
 def script_study(tables: Mapping[str, Any]) -> Study:
-    """A study from the tables that a script has: parts may be functions, axes arrays or ranges."""
+    """A study from a script's tables: parts may be functions, axes arrays or ranges, data arrays.
+
+    Data in memory are named after what they hold, so that no others are taken for them.
+    """
     given: dict[str, dict[str, str]] = {}
+    data: dict[str, DataSet] = {}
 
     def plain(field: str, value: Any) -> Any:
-        if isinstance(value, list | tuple | range):
+        if _is_axis(value):
             return [plain(field, one) for one in value]
         if field in OWN and callable(value):
             reference = own.reference_to(value, field)
             name = Path(reference).name  # not this machine's path
             given.setdefault(field, {})[name] = reference
+            return name
+        if field == "dataset" and not isinstance(value, str):
+            loaded = from_arrays("arrays", value)
+            name = f"{loaded.name}-{loaded.checksum()[:8]}"
+            data[name] = loaded
             return name
         return value.tolist() if hasattr(value, "tolist") else value
 
@@ -149,7 +159,13 @@ def script_study(tables: Mapping[str, Any]) -> Study:
         return [table(one) for one in content] if isinstance(content, list) else content
 
     written = {key: table(tables[key]) for key in ("training", "grid") if key in tables}
-    return make_study({**tables, **written}, given=given)
+    return dataclasses.replace(make_study({**tables, **written}, given=given), data=data)
+
+
+def _is_axis(value: Any) -> bool:
+    """Whether it is a list of values, and not one data set: the arrays of its parts."""
+    arrays = isinstance(value, list | tuple) and any(getattr(x, "ndim", 0) for x in value)
+    return isinstance(value, list | tuple | range) and not arrays
 
 
 @contextmanager
@@ -246,7 +262,7 @@ def _check_fields(table: Mapping[str, Any], parts: Sources, *, lists: bool) -> N
             raise unknown("field", field, (*_FIELDS, "seeds") if lists else _FIELDS)
         if value == [] or (isinstance(value, list) and not lists):
             need = "have a value" if value == [] else "be one value in [training]"
-            raise TstarError(f"{field} must {need}, got {value!r}; lists stand in [[grid]].")
+            raise TstarError(f"{field} must {need}, got {shown(value)}; lists stand in [[grid]].")
         for one in value if isinstance(value, list) else [value]:
             if parts.find(field, one) is not None:
                 continue
@@ -258,7 +274,7 @@ def _check_fields(table: Mapping[str, Any], parts: Sources, *, lists: bool) -> N
             elif KINDS[field] == "float":
                 checks.number(field, one)
             elif not isinstance(one, str):
-                raise TstarError(f"{field} must be a string, got {one!r}.")
+                raise TstarError(f"{field} must be a string, got {shown(one)}.")
             elif field in ("dataset", "weights"):
                 specs.check_below_root(field, one)
 
