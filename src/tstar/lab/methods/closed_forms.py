@@ -84,7 +84,7 @@ def ours(
         moving.go_to(epoch - 1)
         return 1.0
 
-    recipe.on_epoch = on_epoch
+    recipe.on_epoch, recipe.report = on_epoch, lambda: {"temperature": T}  # at the end
     return recipe
 
 
@@ -137,7 +137,7 @@ def heated_up(model: nn.Module, facts: Facts) -> Recipe:
         heated.go_to(int(hot))
         return 0.1 if hot else 1.0
 
-    recipe.on_epoch = on_epoch
+    recipe.on_epoch, recipe.report = on_epoch, lambda: {"temperature": 4 * T}
     return recipe
 
 
