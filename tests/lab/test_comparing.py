@@ -123,6 +123,7 @@ def test_the_table_says_what_was_trained():
         (lambda runs: runs.assign(spec=[json.dumps({"lr": i // 5}) for i in range(10)]), "in lr;"),
         (lambda runs: runs.assign(seed=0), "have one twice"),
         (lambda runs: runs[:0], "No runs to compare"),
+        (lambda runs: runs[runs["method"] == "better"], "Unknown baseline 'default'"),
     ],
 )
 def test_runs_that_are_no_comparison_are_refused(change, message):

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tstar.checks import whole
-from tstar.errors import TstarError
+from tstar.errors import TstarError, unknown
 from tstar.imports import require
 from tstar.lab.cells import disarmed
 from tstar.lab.data import load
@@ -152,12 +152,14 @@ def view(runs: pd.DataFrame, baseline: str = "default") -> Comparison:
     """Runs of a store that differ in method and seed alone, compared: one row per method."""
     runs = runs[runs["role"] != "teacher"]
     _check(runs)
+    if baseline not in {*runs["method"]}:
+        raise unknown("baseline", baseline, {*runs["method"]})
     chance = 100 / runs["num_classes"].astype(float)
     score = (100 * runs["test_accuracy"]).mask(runs["status"] == "diverged", chance)
     runs = runs.assign(score=score)
     scores = runs.pivot(index="seed", columns="method", values="score")
     tests: dict[str, Paired] = {}
-    for name in scores.columns.drop(baseline, errors="ignore") if baseline in scores else ():
+    for name in scores.columns.drop(baseline):
         both = scores[[name, baseline]].dropna()
         if len(both):
             tests[name] = paired(both[name].tolist(), both[baseline].tolist())
@@ -188,7 +190,7 @@ def _check(runs: pd.DataFrame) -> None:
 def _row(name: str, runs: pd.DataFrame, seeds: int, test: Paired | None) -> dict[str, Any]:
     """A method's numbers: accuracies in percent, the sample's deviation, the paired test."""
     ended = runs[runs["score"].notna()]
-    told = asdict(test or Paired(0, float("nan")))
+    tested = asdict(test or Paired(0, float("nan")))
     return {
         "method": name,
         "n": len(ended),
@@ -198,7 +200,7 @@ def _row(name: str, runs: pd.DataFrame, seeds: int, test: Paired | None) -> dict
         **{metric: ended[metric].mean() for metric in ("nll", "ece")},
         "trainings": ended["trainings"].max() if len(ended) else None,
         "trained": _trained(ended),
-        **{key: told[key] for key in ("difference", "low", "high", "p_t", "p_holm")},
+        **{key: tested[key] for key in ("difference", "low", "high", "p_t", "p_holm")},
         "verdict": test.verdict if test else "",
         "errors": "; ".join(sorted({text.splitlines()[-1] for text in runs["error"].dropna()})),
     }
