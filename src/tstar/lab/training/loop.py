@@ -58,12 +58,6 @@ class Result:
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def accuracies(self, num_classes: int) -> tuple[float | None, float | None]:
-        """Validation and test accuracy; a run that diverged counts as chance, 1/K."""
-        if self.status == "diverged":
-            return 1 / num_classes, 1 / num_classes
-        return self.val_accuracy, self.test_accuracy
-
 
 class Scores(NamedTuple):
     """``loss`` is the mean negative log-likelihood in nats; the others are shares in [0, 1]."""
