@@ -132,11 +132,11 @@ def tuned():
 
 def demo():
     found = json.loads((RESULTS / "demo" / "demo.json").read_text(encoding="utf-8"))
-    T, lr = re.search(r"T = ([\d.]+), train at lr ([\d.]+)", found["advice"][0]).groups()
+    T, lr = (found["advice"][name] for name in ("temperature", "lr"))
     plain, advised = found["accuracy"].values()
     return (
         f"{plain:.1f} % and the one",
-        f"(BatchNorm, T = {float(T):.2f}, lr {lr}) in {advised:.1f} %",
+        f"(BatchNorm, T = {T:.2f}, lr {lr}) in {advised:.1f} %",
     )
 
 

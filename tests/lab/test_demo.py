@@ -3,12 +3,17 @@
 import pytest
 import torch
 
+from tests.lab.sweep.small import InlineEngine
 from tstar.lab import demo
 from tstar.lab.demo import Demo
+from tstar.lab.sweep.store import Store
+from tstar.recipes import find_row
+from tstar.training import Training
 
 
 class Advice:
-    leave = False
+    leave, norm, temperature, lr = False, "batch", 5.0, 0.09
+    training = Training(lr=0.03)
 
     def __str__(self):
         return "the advice in words"
@@ -18,10 +23,10 @@ class Advice:
 
 
 def measured(gain):
-    """60 of 100 samples right without the advice, ``gain`` more with it, on three seeds."""
-    right = {"default": [[1.0] * 60 + [0.0] * 40] * 3}
-    right["advised"] = [[1.0] * (60 + gain) + [0.0] * (40 - gain)] * 3
-    return Demo(Advice(), {way: [[10.0, 20.0]] * 3 for way in demo.WAYS}, right)
+    """60 % right without the advice, ``gain`` points more with it, on three seeds."""
+    spread = (-1.0, 0.0, 1.0)
+    curves = {"default": [[10.0, 60.0]] * 3, "advised": [[10.0, 60.0 + gain + d] for d in spread]}
+    return Demo(Advice(), curves)
 
 
 def test_the_task_is_seeded_hard_and_honest():
@@ -46,20 +51,29 @@ def test_no_training_image_is_tested_on():
     assert len(demo.hard_digits().x_test) == held_out + len(everything.x_test)
 
 
-def test_a_run_is_a_function_of_way_and_seed(monkeypatch):
+def test_what_is_trained_is_what_was_advised(tmp_path, monkeypatch):
+    """Both ways from the same table: a comparison's runs, and the advice that is printed."""
     monkeypatch.setattr(demo, "STEPS", 30)
-    threads = torch.get_num_threads()
-    try:
-        curve, right = demo.train_one("advised", 0)
-        assert (curve, right) == demo.train_one("advised", 0)
-        assert curve[-1] == pytest.approx(100 * sum(right) / len(right))
-    finally:
-        torch.set_num_threads(threads)
+    monkeypatch.setattr("tstar.lab.sweep.run.make_engine", lambda *_: InlineEngine())
+    rows, put = [], Store.put
+    monkeypatch.setattr(Store, "put", lambda *a, **k: rows.append(a) or put(*a, **k))
+    found = demo.run(seeds=1)
+    advised = next(values for _, spec, _, values in rows if spec.method == "advised")
+    assert advised["temperature"] == pytest.approx(found.advice.temperature, rel=1e-6)
+    assert advised["extra"]["lr_factor"] == pytest.approx(
+        found.advice.lr / found.advice.training.lr
+    )
+    assert found.curves["advised"][0] == pytest.approx(
+        [100 * share for share in advised["curves"]["test_accuracy"]]
+    )
+    row = find_row(found.advice.case)
+    assert found.advice.norm == row.norm
+    assert found.advice.lr == pytest.approx(row.rate * found.advice.case.usual_lr)
 
 
-def test_the_sentence_tells_a_gain_from_chance(monkeypatch):
-    assert "+20.0 points over 3 seeds, more than chance explains" in measured(20).sentence
-    assert "+1.0 points over 3 seeds, no more than chance explains" in measured(1).sentence
+def test_the_sentence_has_both_ways_and_the_spread_of_the_gain(monkeypatch):
+    said = "Plain, at lr 0.03, 60.0 % are right; as advised (BatchNorm, T = 5, lr 0.09) 80.0 %"
+    assert measured(20).sentence == f"{said}: +20.0 points over 3 seeds (+19.0 to +21.0)."
     monkeypatch.setattr(Advice, "leave", True)
     assert "leave this model as it is" in measured(0).sentence
 

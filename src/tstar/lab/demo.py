@@ -8,57 +8,57 @@ labels for almost a third of the training images.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
 
 from tstar.advice import Recommendation, recommend
-from tstar.lab import methods
+from tstar.lab.comparing import comparison_study
 from tstar.lab.data import DataSet, load
 from tstar.lab.models import fitting_model
-from tstar.lab.statistics import noise
-from tstar.lab.training import Config, running
+from tstar.lab.sweep.columns import opened
+from tstar.lab.sweep.run import run_study
+from tstar.lab.sweep.store import Store
 
 TRAIN_IMAGES = 400
 NOISE = 0.2  # standard deviation of the pixel noise, as a share of the gray scale
 WRONG = 0.3  # share of the training labels that are replaced by another class
 NETWORK, FEATURES = "mlp", 256
-STEPS, BATCH, LR = 300, 32, 0.03
+STEPS, BATCH = 300, 32
 WAYS = ("default", "advised")  # the model as it comes, and with the advice
 
 
 @dataclass(frozen=True)
 class Demo:
-    """The advice; for each way and seed the test accuracy after every epoch (in %), and how right
-    each test sample is at the end (0 or 1)."""
+    """The advice; and for each way and seed the test accuracy after every epoch, in percent."""
 
     advice: Recommendation
     curves: dict[str, list[list[float]]]
-    right: dict[str, list[list[float]]]
 
     def accuracy(self, way: str) -> float:
         """The mean over the seeds at the last epoch, in percent."""
-        return 100 * fmean(map(fmean, self.right[way]))
+        return fmean(curve[-1] for curve in self.curves[way])
 
     @property
     def sentence(self) -> str:
-        """What the advice gained, or that it gained nothing beyond noise."""
+        """What the advice gained, over all seeds and on each."""
         if self.advice.leave:
             return "The advice is to leave this model as it is, so there is nothing to compare."
         plain, advised = (self.accuracy(way) for way in WAYS)
-        chance = 100 * noise(self.right["advised"], self.right["default"])
-        beyond = "more" if abs(advised - plain) > chance else "no more"
+        pairs = zip(self.curves["advised"], self.curves["default"], strict=True)
+        gains = [advised[-1] - plain[-1] for advised, plain in pairs]
+        advice = self.advice
+        changes = ["BatchNorm"] if advice.norm else []
+        changes += [f"T = {advice.temperature:.3g}", f"lr {advice.lr:.3g}"]
         return (
-            f"With the advice {advised:.1f} % are right, without it {plain:.1f} %: "
-            f"{advised - plain:+.1f} points over {len(self.right['default'])} seeds, "
-            f"{beyond} than chance explains (±{chance:.1f})."
+            f"Plain, at lr {advice.training.lr:.3g}, {plain:.1f} % are right; as advised "
+            f"({', '.join(changes)}) {advised:.1f} %: {fmean(gains):+.1f} points over "
+            f"{len(gains)} seeds ({min(gains):+.1f} to {max(gains):+.1f})."
         )
 
 
@@ -88,39 +88,45 @@ def hard_digits() -> DataSet:
     )
 
 
-def network(seed: int) -> nn.Module:
-    return fitting_model(NETWORK, hard_digits(), FEATURES, seed)
-
-
-def train_one(way: str, seed: int) -> tuple[list[float], list[float]]:
-    """Test accuracy in percent after each epoch, and how right each sample is at the end."""
-    torch.set_num_threads(1)  # this process is ours alone: one of a pool, one thread each
-    data = hard_digits()
-    look: dict[str, Any] = {"test_curve": True, "padding": 1, "flip": False, "rotation": 0.0}
-    config = Config(steps=STEPS, batch_size=BATCH, lr=LR, val_fraction=0.0, **look)
-    how: dict[str, Any] = {"num_classes": 10, "seed": seed}
-    trained = running.run(methods.get(way), lambda: network(seed), data, config, **how)
-    return [100 * share for share in trained.result.curves["test_accuracy"]], trained.right()
+def ask() -> Recommendation:
+    """The advice for the network, which trains at the usual rate and decay."""
+    network = fitting_model(NETWORK, hard_digits(), FEATURES, seed=0)
+    how: dict[str, Any] = {"optimizer": "sgd", "schedule": "cosine", "scenario": "scratch"}
+    how |= {"steps": STEPS, "batch_size": BATCH, "samples": TRAIN_IMAGES}
+    usual = recommend(network, **how).training
+    return recommend(network, optimizer=usual)
 
 
 def run(
     seeds: int = 4, workers: int = 2, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Demo:
     """Ask for the advice, train both ways on ``workers`` processes, and collect the results."""
-    how: dict[str, Any] = {"optimizer": "sgd", "lr": LR, "momentum": 0.9, "weight_decay": 5e-4}
-    how |= {"steps": STEPS, "batch_size": BATCH, "samples": TRAIN_IMAGES, "scenario": "scratch"}
-    advice = recommend(network(0), schedule="cosine", **how)
-    # Every process imports torch afresh: no fork with threads.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(train_one, way, seed) for way in WAYS for seed in range(seeds)]
-        for done, _ in enumerate(as_completed(futures), start=1):
-            progress(done, len(futures))
-    curves, right = zip(*(future.result() for future in futures), strict=True)
-    each = (
-        {way: [*some[i * seeds :][:seeds]] for i, way in enumerate(WAYS)}
-        for some in (curves, right)
-    )
-    return Demo(advice, *each)
+    advice = ask()
+    training = advice.training.to_dict()
+    del training["samples"], training["tuned"]  # no keys of a study
+    training |= {"test_curve": True, "padding": 1, "flip": False, "rotation": 0.0}
+    training |= {"val_fraction": 0.0, "num_features": FEATURES}
+    study = comparison_study(hard_digits(), NETWORK, WAYS, seeds=seeds, **training)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "runs.db")
+        run_study(
+            study,
+            path,
+            workers=workers,
+            device="cpu",
+            update=lambda tally: progress(tally.finished, tally.total),
+        )
+        with Store(path) as store:
+            runs = sorted((opened(run) for run in store.rows()), key=lambda run: run["seed"])
+    curves = {
+        way: [
+            [100 * share for share in run["curves"]["test_accuracy"]]
+            for run in runs
+            if run["method"] == way
+        ]
+        for way in WAYS
+    }
+    return Demo(advice, curves)
 
 
 def draw(demo: Demo, path: Path) -> None:

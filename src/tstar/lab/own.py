@@ -46,7 +46,8 @@ def reference_to(part: object, what: str) -> str:
     known = inspect.isfunction(part) or inspect.isclass(part)
     if not known or not name.isidentifier() or (script and file is None):
         raise TstarError(
-            f"{what} must be a function or class at the top level of a file, got {part!r}."
+            f"{what} must be a function or class at the top level of a file, got "
+            f"{name or type(part).__name__}."
         )
     return f"{Path(str(file)).resolve()}:{name}" if script else f"{module}:{name}"
 

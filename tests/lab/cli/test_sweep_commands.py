@@ -112,8 +112,8 @@ def test_a_dry_run_counts_the_runs_of_its_part(run):
 
 def test_only_json_goes_to_stdout():
     code = (
-        "import os, sys\nfrom tstar.lab.cli.sweep_commands import _only_json\n"
-        "with _only_json():\n    print('library'); os.system('echo process')\n"
+        "import os, sys\nfrom tstar.lab.cli.sweep_commands import only_json\n"
+        "with only_json():\n    print('library'); os.system('echo process')\n"
         "print('{}')"
     )
     done = subprocess.run(

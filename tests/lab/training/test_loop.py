@@ -12,7 +12,7 @@ from tstar.errors import TstarError
 from tstar.lab.data import load, split
 from tstar.lab.measuring import calibration_error
 from tstar.lab.recipe import Recipe
-from tstar.lab.training import Config, Result, evaluate, predict, train
+from tstar.lab.training import Config, evaluate, predict, train
 from tstar.lab.training.loop import length
 from tstar.lab.training.optim import lr_factor
 
@@ -297,12 +297,6 @@ def test_very_long_trainings_are_measured_now_and_then(digits, monkeypatch):
     for name, values in full.curves.items():  # the same training, looked at less often
         assert thin.curves[name] == [values[i - 1] for i in (3, 6, 7)]
     assert thin.test_accuracy == full.test_accuracy
-
-
-def test_a_diverged_run_counts_as_chance():
-    assert Result("diverged").accuracies(8) == (0.125, 0.125)
-    assert Result("done", val_accuracy=0.5, test_accuracy=0.25).accuracies(8) == (0.5, 0.25)
-    assert Result("done", test_accuracy=0.25).accuracies(8) == (None, 0.25)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict, replace
-from itertools import count
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,10 +16,8 @@ from tstar.imports import require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, about
-from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
-
-if TYPE_CHECKING:
-    from tstar.lab.comparing import Comparison, Run
+from tstar.lab.cli.sweep_commands import only_json, sweep_study
+from tstar.lab.cli.terminal import tell, tell_json
 
 _FEATURES = 64  # of a network of adjustable width: small, since there are many trainings
 
@@ -36,82 +34,67 @@ def compare(
     features: options.Features = None,
     size: options.Size = None,
     train_samples: Annotated[int | None, about("Training samples to use.")] = None,
-    test_samples: Annotated[int | None, about("Test samples to use.")] = None,
     lr: options.Lr = 0.1,
     optimizer: options.Optimizer = "sgd",
     batch_size: options.BatchSize = 128,
     augment: Annotated[bool, about("Random crops, flips, rotations, as suits the data.")] = True,
     val_fraction: Annotated[float, about("Share of the training set for validation.")] = 0.1,
     baseline: Annotated[str, about("The method to compare with.")] = "default",
+    store: Annotated[Path | None, about("The file of runs; by default in the output.")] = None,
+    workers: Annotated[int | None, about("Runs at once; one per GPU or core.", min=1)] = None,
     data_root: options.DataRoot = None,
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     output: options.Output = Path("tstar-compare"),
     as_json: AsJson = False,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
 
-    A network of adjustable width has 64 features, unless --features says otherwise.
+    Runs that the store has are not trained again. A network of adjustable width has 64 features,
+    unless --features says otherwise.
 
     Example: tstar compare --data digits --model resnet10 --methods default,sqrt-m,ours-cn --seeds 5
     """
-    from tstar.lab import data as data_sets
     from tstar.lab import methods as registry
-    from tstar.lab.comparing import plan
+    from tstar.lab.comparing import comparison_study, view_study
     from tstar.lab.models import names as adjustable
-    from tstar.lab.training import Config
+    from tstar.lab.sweep.columns import opened
+    from tstar.lab.sweep.transfer import rows_of
 
     if methods.strip() == "list":
         typer.echo("\n".join(registry.list()))
         return
     require("pandas", "lab")  # missing parts are told before hours of training, not after
-    names = methods.split(",")
-    trainings = plan(names, seeds, baseline).trainings  # names are checked before data are read
     if features is None and model in adjustable():
         features = _FEATURES
-    loaded = data_sets.load(data, root=data_root, size=size).subset(train_samples, test_samples)
-    how: dict[str, Any] = {"lr": lr, "optimizer": optimizer, "batch_size": batch_size}
-    how |= {"augment": augment, "val_fraction": val_fraction, "device": device, "epochs": epochs}
-    asked = {"num_features": features, "baseline": baseline, "config": Config(**how)}
-    found, stopped = _train(trainings * epochs, loaded, model, names, seeds=seeds, **asked)
-    paths = found.save(output, _about(loaded)) if found.runs else []
+    root = None if data_root is None else str(data_root)
+    how: dict[str, Any] = {"epochs": epochs, "lr": lr, "optimizer": optimizer, "augment": augment}
+    how |= {"batch_size": batch_size, "val_fraction": val_fraction, "size": size}
+    how |= {"num_features": features, "train_samples": train_samples}
+    how = {name: value for name, value in how.items() if value is not None}
+    how |= {"seeds": seeds, "baseline": baseline, "data_root": root}
+    study = comparison_study(data, model, methods.split(","), **how)
+    if store is None:
+        output.mkdir(parents=True, exist_ok=True)
+        store = output / "runs.db"
+    with only_json() if as_json else nullcontext():
+        sweep_study(study, store, {"workers": workers, "device": device, "data_root": root})
+    found = view_study(store, study, baseline)
+    paths = found.save(output, _command())
     if as_json:
-        rows, runs = ([*map(asdict, each)] for each in (found.rows(), found.runs))
-        tell_json({"rows": rows, "runs": runs, "stopped": stopped})
-    elif found.runs:
-        table = found.table(f"{loaded.name}, {model}")
+        runs = [opened(run) for run in rows_of(found.runs)]
+        tell_json({"rows": rows_of(found.rows), "runs": runs})
+    else:
+        table = found.table()
         typer.echo(replace(table, frame=table.frame.iloc[:, :7], note="").text())  # 80 characters
-        tell("\n".join(["", *found.verdicts(), f"saved: {', '.join(map(str, paths))}"]))
-    if stopped:
-        tell("stopped; the table holds what had finished.", console=ERRORS)
-        raise typer.Exit(130)
-    if not any(run.status == "done" for run in found.runs):
-        raise TstarError(f"No run succeeded ({len(found.runs)} failed or diverged); see above why.")
+        tell("\n".join(["", *found.verdicts(), f"saved: {', '.join(map(str, (*paths, store)))}"]))
+    if not (found.runs["status"] == "done").any():
+        bad = len(found.runs)
+        raise TstarError(f"No run succeeded ({bad} failed or diverged); see above why.")
 
 
-def _train(total: int, *given: Any, **asked: Any) -> tuple[Comparison, bool]:
-    """The comparison, with its progress on stderr; and whether it was interrupted."""
-    from tstar.lab.comparing import Comparison, compare
-
-    runs: list[Run] = []
-    ended = count(1)
-    with progress("starting") as update:
-
-        def on_run(run: Run) -> None:
-            runs.append(run)
-            score = run.error or f"{100 * (run.test_accuracy or 0.0):.2f} %"
-            tell(f"{run.method}, seed {run.seed}: {score}", console=ERRORS)
-
-        def on_epoch(method: str, seed: int, epoch: int, epochs: int) -> None:
-            update(next(ended), total, f"{method}, seed {seed}, epoch {epoch}/{epochs}")
-
-        try:
-            return compare(*given, on_run=on_run, on_epoch=on_epoch, **asked), False
-        except KeyboardInterrupt:
-            return Comparison(tuple(runs), asked["baseline"]), True
-
-
-def _about(dataset: object) -> str:
+def _command() -> str:
+    """How the table was made."""
     from tstar.lab.sweep.provenance import versions
 
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    return f"`{shlex.join(['tstar', *sys.argv[1:]])}`\n\n{dataset!r}. {used}."
+    return f"`{shlex.join(['tstar', *sys.argv[1:]])}`\n\n{used}."

@@ -62,8 +62,8 @@ def sweep(
     options |= {"device": device, "gpus_per_run": gpus_per_run, "checkpoint": checkpoint}
     options |= {"data_root": root, "max_runs": max_runs, "part": share}
     options["on_run"] = None if on_run is None else own.load(own.resolve(on_run, Path()))
-    with _only_json() if as_json else nullcontext():
-        tally = _sweep(read, store, options)
+    with only_json() if as_json else nullcontext():
+        tally = sweep_study(read, store, options)
     if as_json:
         names = ("total", "before", "done", "diverged", "failed", "requeued", "retried")
         tell_json({name: getattr(tally, name) for name in names})
@@ -75,7 +75,7 @@ def sweep(
         raise typer.Exit(1 if tally.failed else _TRY_AGAIN)
 
 
-def _sweep(study: Study, store: Path, options: dict[str, Any]) -> Tally:
+def sweep_study(study: Study, store: Path, options: dict[str, Any]) -> Tally:
     """Run the study, with its progress on the standard error."""
     from tstar.lab.sweep import run_study
 
@@ -105,7 +105,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _only_json() -> Iterator[None]:
+def only_json() -> Iterator[None]:
     """Inside, whatever libraries and their processes print goes to the standard error."""
     sys.stdout.flush()
     kept = os.dup(1)

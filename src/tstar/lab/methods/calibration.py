@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, guarded, warn
 from tstar.imports import require
-from tstar.lab.measuring import calibration_error
+from tstar.lab.measuring import calibration_error, predict
 from tstar.lab.methods.common import at_temperature, missing
 from tstar.lab.recipe import Recipe, Setting
 from tstar.output_layer import call, in_mode, tempered_heads, unwrap

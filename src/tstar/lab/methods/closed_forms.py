@@ -85,7 +85,7 @@ def ours(
         moving.go_to(epoch - 1)
         return 1.0
 
-    recipe.on_epoch = on_epoch
+    recipe.on_epoch, recipe.report = on_epoch, lambda: {"temperature": T}  # at the end
     return recipe
 
 
@@ -138,7 +138,7 @@ def heated_up(model: nn.Module, setting: Setting) -> Recipe:
         heated.go_to(int(hot))
         return 0.1 if hot else 1.0
 
-    recipe.on_epoch = on_epoch
+    recipe.on_epoch, recipe.report = on_epoch, lambda: {"temperature": 4 * T}
     return recipe
 
 

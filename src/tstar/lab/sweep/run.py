@@ -86,7 +86,8 @@ def run_study(
     """Do every run of a study that the store does not have yet.
 
     Args:
-        study: a study, its TOML file, or its tables, in which your own parts may be functions.
+        study: a study, its TOML file, or its tables, in which your own parts may be functions, and
+            a data set a ``DataSet`` or the arrays x_train, y_train, x_test and y_test.
         store: the SQLite file of results; made if it does not exist. One sweep at a time owns it.
         engine: ``"local"`` (processes of this machine) or ``"ray"``.
         workers: runs at once; by default one per GPU, or one per core.
@@ -117,6 +118,9 @@ def run_study(
         Store(store, create=True) as opened,
         shared.made(folder),
     ):
+        for name, size in {(spec.dataset, spec.size) for spec in mine.specs} if mine.data else ():
+            if name in mine.data:
+                shared.save_given(mine.data[name], folder, name, size)
         opened.remove_parts()
         return run_sweep(
             make_plan(mine, opened, data_root=data_root, say=say, folder=str(folder)),

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,8 +15,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from tstar.errors import TstarError
 from tstar.lab.data import DataSet
 from tstar.lab.data.dataset import ARRAYS
+from tstar.lab.data.images import resized
 
 _FACTS = "data.json"
 _checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -40,11 +43,22 @@ def save(data: DataSet, path: Path) -> None:
     """Write the arrays, whole or not at all."""
     part = path.with_suffix(".part")
     part.mkdir(parents=True, exist_ok=True)
-    facts: dict[str, Any] = {"name": data.name, "domain": data.domain, "classes": data.classes}
+    names = ("name", "domain", "classes", "texts")
+    facts = {name: getattr(data, name) for name in names}
     for field in ARRAYS:
         np.save(part / f"{field}.npy", getattr(data, field).contiguous().numpy())
     (part / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
     part.replace(path)
+
+
+def save_given(data: DataSet, folder: Path, name: str, size: int | None) -> None:
+    """Write a set that a script has in memory; its images at a size, if one is asked for."""
+    if size is not None:
+        if data.domain != "image":
+            raise TstarError(f"size is for images, but {data.name} holds {data.domain} samples.")
+        x_train, x_test = (resized(x, size) for x in (data.x_train, data.x_test))
+        data = replace(data, x_train=x_train, x_test=x_test)
+    save(data, place(folder, name, size))
 
 
 def is_shared(path: str | Path) -> bool:
@@ -58,7 +72,8 @@ def load(path: str | Path) -> DataSet:
     x, y, x_test, y_test = (
         torch.from_numpy(np.load(Path(path) / f"{field}.npy", mmap_mode="c")) for field in ARRAYS
     )
-    return DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, tuple(facts["classes"]))
+    classes, texts = tuple(facts["classes"]), facts["texts"] and tuple(map(tuple, facts["texts"]))
+    return DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, classes, texts)
 
 
 def checksum(data: DataSet) -> str:

@@ -1,7 +1,7 @@
 """A study: one TOML file that describes a grid of runs; docs/study.md lists what it may hold.
 
 Data sets are names or paths below the data root. Parts of your own (:mod:`tstar.lab.own`) are
-modules, or files beside the study.
+modules, or files beside the study. A script may give functions, and data that it has in memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import math
-import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ from typing import Any
 from tstar import checks
 from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
+from tstar.lab.data import DataSet
+from tstar.lab.data.files import from_arrays
 from tstar.lab.sweep.spec import (
     FIELDS,
     OWN,
@@ -31,11 +33,6 @@ from tstar.lab.sweep.spec import (
     is_absolute,
 )
 from tstar.lab.training.config import check_kind
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # What a study may hold, and of which kind.
 _TOP: dict[str, tuple[Any, str]] = {
@@ -49,13 +46,17 @@ _MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class Study:
-    """A study as read: its name and runs, whether csg is computed, where its own parts are."""
+    """A study as read: its name and runs, whether csg is computed, where its own parts are.
+
+    ``data`` are the sets that a script gave, by name.
+    """
 
     name: str
     specs: tuple[Spec, ...]
     about: str = ""
     csg: bool = True
     places: Places = dataclasses.field(default_factory=dict)
+    data: Mapping[str, DataSet] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.specs)
@@ -135,16 +136,25 @@ def make_study(
 
 
 def script_study(tables: Mapping[str, Any]) -> Study:
-    """A study from the tables that a script has: parts may be functions, axes arrays or ranges."""
+    """A study from a script's tables: parts may be functions, axes arrays or ranges, data arrays.
+
+    Data in memory are named after what they hold, so that no others are taken for them.
+    """
     given: dict[str, dict[str, str]] = {}
+    data: dict[str, DataSet] = {}
 
     def plain(field: str, value: Any) -> Any:
-        if isinstance(value, list | tuple | range):
+        if _is_axis(value):
             return [plain(field, one) for one in value]
         if field in OWN and callable(value):
             reference = own.reference_to(value, field)
             name = Path(reference).name  # not this machine's path
             given.setdefault(field, {})[name] = reference
+            return name
+        if field == "dataset" and not isinstance(value, str):
+            loaded = from_arrays("arrays", value)
+            name = f"{loaded.name}-{loaded.checksum()[:8]}"
+            data[name] = loaded
             return name
         return value.tolist() if hasattr(value, "tolist") else value
 
@@ -154,7 +164,13 @@ def script_study(tables: Mapping[str, Any]) -> Study:
         return [table(one) for one in content] if isinstance(content, list) else content
 
     written = {key: table(tables[key]) for key in ("training", "grid") if key in tables}
-    return make_study({**tables, **written}, given=given)
+    return dataclasses.replace(make_study({**tables, **written}, given=given), data=data)
+
+
+def _is_axis(value: Any) -> bool:
+    """Whether it is a list of values, and not one data set: the arrays of its parts."""
+    arrays = isinstance(value, list | tuple) and any(getattr(x, "ndim", 0) for x in value)
+    return isinstance(value, list | tuple | range) and not arrays
 
 
 @contextmanager
@@ -251,7 +267,7 @@ def _check_fields(table: Mapping[str, Any], parts: Sources, *, lists: bool) -> N
             raise unknown("field", field, (*STUDY, "seeds") if lists else STUDY)
         if value == [] or (isinstance(value, list) and not lists):
             need = "have a value" if value == [] else "be one value in [training]"
-            raise TstarError(f"{field} must {need}, got {value!r}; lists stand in [[grid]].")
+            raise TstarError(f"{field} must {need}, got {shown(value)}; lists stand in [[grid]].")
         for one in value if isinstance(value, list) else [value]:
             if parts.find(field, one) is None:
                 _check(field, one)

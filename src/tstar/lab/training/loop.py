@@ -56,12 +56,6 @@ class Result:
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def accuracies(self, num_classes: int) -> tuple[float | None, float | None]:
-        """Validation and test accuracy; a run that diverged counts as chance, 1/K."""
-        if self.status == "diverged":
-            return 1 / num_classes, 1 / num_classes
-        return self.val_accuracy, self.test_accuracy
-
 
 def train(
     model_or_recipe: nn.Module | Recipe,

@@ -34,8 +34,7 @@ _STEPS, _ENOUGH = 3, 2.0  # steps, or seconds
 class Trained:
     """A run that has ended, with what was known before it and how many trainings it took.
 
-    ``head`` is T and norm of the tempered head that the method made, if any; ``temperature`` is
-    the one that a search found.
+    ``head`` is T and norm of the tempered head that the method made, if any.
     """
 
     result: Result
@@ -44,7 +43,6 @@ class Trained:
     parts: Parts
     head: tuple[float, bool] | None = None
     trainings: int = 1
-    temperature: float | None = None
 
     def right(self) -> list[float]:
         """How right each test sample is, 0 or 1."""
@@ -119,7 +117,7 @@ def run(
     trials = [[trial.temperature, trial.score] for trial in found.trials]
     seconds = sum(run.result.seconds for run in runs)
     result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
-    return replace(best, result=result, trainings=len(runs), temperature=found.best.temperature)
+    return replace(best, result=result, trainings=len(runs))
 
 
 def output_layer(model: nn.Module, path: str | None, example: Any, num_classes: int) -> Head:
