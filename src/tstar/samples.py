@@ -216,9 +216,6 @@ def _from_stream(data: Any, labels: Any) -> Samples:
 
 def _listed(data: Any) -> Any:
     """The labels that a data set lists: ``targets``, ``labels``, the last of two tensors."""
-    if hasattr(data, "indices") and hasattr(data, "dataset"):  # a part, as of random_split
-        whole = _listed(data.dataset)
-        return None if whole is None else [whole[i] for i in data.indices]
     tensors: Sequence[Any] = getattr(data, "tensors", ())
     names = ("targets", "labels")
     every = [tensors[1]] if len(tensors) == 2 else [getattr(data, name, None) for name in names]
