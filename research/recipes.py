@@ -12,6 +12,7 @@ d901fcb.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,11 +22,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tomllib
 
 from research.markdown import table as as_table
 from research.trainings import PLAIN, ROOT, SOURCES, Arm, Measured, from_the_paper, measured
-from tstar.recipes import Gain, Row, cells, facts, usual_rate_of
+from tstar.recipes import Gain, Row, cells, facts
 
 FOLDER = ROOT / "results" / "recipes"
 SHIPPED = ROOT / "src" / "tstar" / "recipes.json"
@@ -84,7 +84,7 @@ def wanted(m: Measured, row: Row) -> Arm:
     t = m.case.training
     rate = decay = head = 1.0
     if row.rate is not None:
-        rate = max(1.0, row.rate * usual_rate_of(m.case) / t.lr)
+        rate = max(1.0, row.rate * m.case.usual_lr / t.lr)
     if row.decay is not None and t.weight_decay:
         decay = max(1.0, round(row.decay * USUAL_DECAY[t.family] / t.weight_decay, 2))
     if row.head_rate is not None:
@@ -190,7 +190,7 @@ def ridge(every: Sequence[Measured]) -> Advice:
 def _logs(m: Measured) -> list[float]:
     t, c = m.case.training, m.case
     numbers = (
-        t.lr / usual_rate_of(c),
+        t.lr / c.usual_lr,
         t.steps,
         t.batch_size,
         t.samples,
