@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EVIDENCE = ROOT / "src" / "tstar" / "lab" / "evidence"
 SOURCES = {  # runs of the user's own optimizer in a further file belong to the trainings of the first
     "atlas2": (EVIDENCE / "atlas2.parquet", EVIDENCE / "rivals.parquet"),
-    "long": (ROOT / "results" / "long" / "store.parquet",),
+    "long": (ROOT / "results" / "recipes" / "long.parquet",),
     "standard": (EVIDENCE / "standard.parquet",),
     "unseen": (EVIDENCE / "unseen.parquet",),
 }
