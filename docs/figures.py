@@ -13,12 +13,12 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 BLUE, INK, FAINT = "#0072b2", "#222222", "#bbbbbb"
 
 
-def save(figure: plt.Figure, folder: str) -> None:
-    figure.savefig(RESULTS / folder / "figure.png", dpi=140, metadata={"Software": None})
+def save(figure: plt.Figure, path: str) -> None:
+    figure.savefig(RESULTS / path, dpi=140, metadata={"Software": None})
     plt.close(figure)
 
 
-def dots(folder: str, table: pd.DataFrame, label: str, zero: bool = True) -> None:
+def dots(path: str, table: pd.DataFrame, label: str, zero: bool = True) -> None:
     """One row per name: a dot at ``at``, a line from ``low`` to ``high``; the first row is on top."""
     size = (6.4, 0.7 + 0.28 * len(table))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
@@ -29,7 +29,7 @@ def dots(folder: str, table: pd.DataFrame, label: str, zero: bool = True) -> Non
         axes.axvline(0, color=INK, lw=0.8)
     axes.set_yticks(rows, table["name"])
     axes.set_xlabel(label)
-    save(figure, folder)
+    save(figure, path)
 
 
 def named(names: pd.Series, at: pd.Series, low: pd.Series, high: pd.Series) -> pd.DataFrame:
@@ -44,7 +44,7 @@ def variance() -> None:
     names = table["dataset"].str.removesuffix("_32") + ", M = " + table["features"].astype(str)
     share = 100 * table["covariance_share"]
     rows = named(names + ", " + table["T"], share, share.clip(upper=0), share.clip(lower=0))
-    dots("paper", rows, "share of the covariance in the logits' variance [%]")
+    dots("paper/variance.png", rows, "share of the covariance in the logits' variance [%]")
 
 
 def sweep() -> None:
@@ -52,7 +52,7 @@ def sweep() -> None:
     table = pd.DataFrame(found["one_run_against_a_plain_loop"])
     names = table["pixels"].astype(str) + " pixels, M = " + table["num_features"].astype(str)
     ratio = table["tstar_images_per_second"] / table["plain_images_per_second"]
-    dots("sweep", named(names, ratio, ratio * 0, ratio), "times as fast as a plain loop")
+    dots("sweep/figure.png", named(names, ratio, ratio * 0, ratio), "times as fast as a plain loop")
 
 
 def quality() -> None:
@@ -63,7 +63,7 @@ def quality() -> None:
         share = 100 * table["outcome"].str.startswith("killed").groupby(table["area"]).mean()
         names = pd.Series(share.index, index=share.index) + f" ({draw})"
         found.append(named(names, share, share * 0, share))
-    dots("quality", pd.concat(found), "planted faults that the tests notice [%]")
+    dots("quality/figure.png", pd.concat(found), "planted faults that the tests notice [%]")
 
 
 if __name__ == "__main__":
