@@ -98,13 +98,20 @@ def page() -> str:
         T = np.clip(np.outer(np.sqrt(WIDTHS), a) + b, 1, 512)
         middle = [f"{np.median(t):.1f} ({t.min():.1f} to {t.max():.1f})" for t in T]
         heights.append((label, f"{np.corrcoef(a, b)[0, 1]:.3f}", *middle))
-    p = {s: swapped(*(cells[f"{n}{e}"].to_numpy(float) for e in ("", "_bn"))) for s, n in (("α", "alpha"), ("β", "beta"))}  # fmt: skip
+    p = {}
+    for symbol, name in (("α", "alpha"), ("β", "beta")):
+        p[symbol] = swapped(*(cells[f"{name}{end}"].to_numpy(float) for end in ("", "_bn")))
     noise = [(depth, simulated(depth)) for depth in DEPTHS]
     rows = [
-        (f"{100 * d * np.log(5) ** 2:.1f}", f"{f['sd'].median():.2f}", f"{f['sd'].min():.2f} to {f['sd'].max():.2f}",
-         f"{f['low'].median():.2f} to {f['high'].median():.2f}", f"{f['identified'].mean():.1f}")
+        (
+            f"{100 * d * np.log(5) ** 2:.1f}",
+            f"{f['sd'].median():.2f}",
+            f"{f['sd'].min():.2f} to {f['sd'].max():.2f}",
+            f"{f['low'].median():.2f} to {f['high'].median():.2f}",
+            f"{f['identified'].mean():.1f}",
+        )
         for d, f in noise
-    ]  # fmt: skip
+    ]
     mean = cells["alpha_bn"].mean() * 512**0.5 + cells["beta_bn"].mean()
     return (
         "\n\n".join(
