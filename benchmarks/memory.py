@@ -1,6 +1,6 @@
 """Peak memory of a sweep with one and with two workers on 20,000 images of 96 pixels, from one file or from image files.
 
-    python -m benchmarks.memory > results/memory/README.md
+    python -m benchmarks.memory > results/quality/memory.md
 
 Memory is the proportional set size (Linux) of the sweep and all its processes, sampled twice a second: pages that several
 processes share count once.

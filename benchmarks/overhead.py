@@ -1,6 +1,6 @@
 """What tempering costs: a training step of ResNet50 tempered against plain, inference folded against plain.
 
-    python benchmarks/overhead.py                       # writes results/overhead/cpu.csv and its README
+    python benchmarks/overhead.py                       # writes results/quality/overhead.csv and its page
     python benchmarks/overhead.py --device cuda --batch 64
 
 The two variants take turns in blocks of plain, other, other, plain, so that a drift of the machine meets both. On a
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 import tstar
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "overhead"
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "quality"
 
 
 def trainer(model: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
@@ -122,7 +122,7 @@ def main() -> None:
         )
         rows += [(name, f"{a:.5f}", f"{b:.5f}") for a, b in times]
         print(lines[-1], flush=True)
-    with (RESULTS / f"{options.device}.csv").open("w", newline="", encoding="utf-8") as file:
+    with (RESULTS / "overhead.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([("what", "plain", "other"), *rows])
     versions = (
         f"torch {torch.__version__}, torchvision {torchvision.__version__}, {platform.machine()}"
@@ -132,9 +132,9 @@ def main() -> None:
         f"ResNet50, batch {options.batch}, {options.size}×{options.size}, 1000 classes, one thread; {versions}.", "",
         "| what | median ratio | 95 % interval of the median | blocks | plain, a step |", "|---|---|---|---|---|", *lines, "",
         f"Rebuilt by `python benchmarks/overhead.py --device {options.device} --batch {options.batch} --size "
-        f"{options.size} --blocks {options.blocks}`; the times of every block (two steps each) are in `{options.device}.csv`.", "",
+        f"{options.size} --blocks {options.blocks}`; the times of every block (two steps each) are in `overhead.csv`.", "",
     ]  # fmt: skip
-    (RESULTS / f"{options.device}.md").write_text("\n".join(text), encoding="utf-8")
+    (RESULTS / "overhead.md").write_text("\n".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The table of the scripts that were tried (``tests/scripts``), from their headers, with the versions at hand.
 
-python -m benchmarks.scripts   # writes results/scripts/README.md
+python -m benchmarks.scripts   # writes results/coverage/scripts.md
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "results" / "scripts" / "README.md"
+TABLE = ROOT / "results" / "coverage" / "scripts.md"
 _OUTCOMES = {
     "folds": "trains, and folds exactly",
     "trains": "trains",

@@ -10,15 +10,15 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-BLUE, INK = "#0072b2", "#222222"
+BLUE, INK, FAINT = "#0072b2", "#222222", "#bbbbbb"
 
 
-def save(figure: plt.Figure, folder: str) -> None:
-    figure.savefig(RESULTS / folder / "figure.png", dpi=140, metadata={"Software": None})
+def save(figure: plt.Figure, path: str) -> None:
+    figure.savefig(RESULTS / path, dpi=140, metadata={"Software": None})
     plt.close(figure)
 
 
-def dots(folder: str, table: pd.DataFrame, label: str, zero: bool = True) -> None:
+def dots(path: str, table: pd.DataFrame, label: str, zero: bool = True) -> None:
     """One row per name: a dot at ``at``, a line from ``low`` to ``high``; the first row is on top."""
     size = (6.4, 0.7 + 0.28 * len(table))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
@@ -29,70 +29,22 @@ def dots(folder: str, table: pd.DataFrame, label: str, zero: bool = True) -> Non
         axes.axvline(0, color=INK, lw=0.8)
     axes.set_yticks(rows, table["name"])
     axes.set_xlabel(label)
-    save(figure, folder)
+    save(figure, path)
 
 
 def named(names: pd.Series, at: pd.Series, low: pd.Series, high: pd.Series) -> pd.DataFrame:
     return pd.DataFrame({"name": names, "at": at, "low": low, "high": high})
 
 
-def long() -> None:
-    table = pd.read_csv(RESULTS / "long" / "runs.csv").query("scenario == 'scratch' and seed == 0")
-    figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
-    usual = table.query("lr == 0.1 and weight_decay == 0.0005")
-    for mark, (name, some) in zip("ox^", {
-        "plain": usual.query("norm == 'none'"),
-        "BN, T = 1": usual.query("norm == 'batch' and temperature == 1"),
-        "BN, the paper's T": usual.query("norm == 'batch' and temperature > 1"),
-    }.items(), strict=True):  # fmt: skip
-        axes.plot(some["test_accuracy"], some["network"], mark, ms=7, label=name)
-    axes.set_xlabel("test accuracy [%]")
-    axes.margins(y=0.3)
-    axes.invert_yaxis()
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    save(figure, "long")
-
-
-def rising() -> None:
-    table = pd.read_csv(RESULTS / "rising" / "summary.csv").query("group == 'all'")
-    names = table["variant"] + table["conditions"].map(" (n = {})".format)
-    error = 1.96 * table["error"]
-    spread = named(names, table["gain"], table["gain"] - error, table["gain"] + error)
-    dots("rising", spread, "points over the constant T, 95 %")
-
-
-def speeds() -> None:
-    table = pd.read_csv(RESULTS / "speeds" / "sensitivity.csv").query("part == 'core'")
-    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-    for recipe, T, name in (("plain", 1, "plain"), ("BN, T", 4, "BN, T = 4")):
-        mine = table[(table["recipe"] == recipe) & (table["T"].fillna(1) == T)]
-        means = pd.concat([mine.groupby("off")["loss"].mean(), pd.Series({1.0: 0.0})]).sort_index()
-        axes.plot(means.index, means, "o-", label=name)
-    axes.set(xscale="log", xlabel="learning rate, as a multiple of the recipe's best")
-    axes.set(ylabel="points below its best")
-    axes.legend()
-    save(figure, "speeds")
-
-
-def schedule() -> None:
-    found = []
-    for name in ("digits", "cifar10"):
-        table = pd.read_csv(RESULTS / "schedule" / name / "table.csv").dropna(subset="paired_low")
-        names = name + ": " + table["method"].str.replace("ours-cn:schedule=", "")
-        parts = (table[f"paired_{of}"] for of in ("difference", "low", "high"))
-        found.append(named(names.str.replace("default", "no temperature, no BN"), *parts))
-    dots("schedule", pd.concat(found), "points over the constant T, 95 %")
-
-
 def variance() -> None:
-    table = pd.read_csv(RESULTS / "variance" / "variance.csv")
+    table = pd.read_csv(RESULTS / "paper" / "variance.csv")
     table["T"] = table["temperature"].map("T = {:g}".format)
     untrained = table["when"] == "before training"
     table.loc[untrained, "T"] = "untrained"
     names = table["dataset"].str.removesuffix("_32") + ", M = " + table["features"].astype(str)
     share = 100 * table["covariance_share"]
     rows = named(names + ", " + table["T"], share, share.clip(upper=0), share.clip(lower=0))
-    dots("variance", rows, "share of the covariance in the logits' variance [%]")
+    dots("paper/variance.png", rows, "share of the covariance in the logits' variance [%]")
 
 
 def sweep() -> None:
@@ -100,7 +52,7 @@ def sweep() -> None:
     table = pd.DataFrame(found["one_run_against_a_plain_loop"])
     names = table["pixels"].astype(str) + " pixels, M = " + table["num_features"].astype(str)
     ratio = table["tstar_images_per_second"] / table["plain_images_per_second"]
-    dots("sweep", named(names, ratio, ratio * 0, ratio), "times as fast as a plain loop")
+    dots("sweep/figure.png", named(names, ratio, ratio * 0, ratio), "times as fast as a plain loop")
 
 
 def quality() -> None:
@@ -111,11 +63,11 @@ def quality() -> None:
         share = 100 * table["outcome"].str.startswith("killed").groupby(table["area"]).mean()
         names = pd.Series(share.index, index=share.index) + f" ({draw})"
         found.append(named(names, share, share * 0, share))
-    dots("quality", pd.concat(found), "planted faults that the tests notice [%]")
+    dots("quality/figure.png", pd.concat(found), "planted faults that the tests notice [%]")
 
 
 if __name__ == "__main__":
     matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
     matplotlib.rcParams.update({"font.size": 9, "legend.frameon": False})
-    for draw in (long, rising, speeds, schedule, variance, sweep, quality):
+    for draw in (variance, sweep, quality):
         draw()

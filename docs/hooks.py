@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 # Runs of the atlas that make figures of a size that can be read.
-RUNS = "results/atlas/store.parquet"
+RUNS = "src/tstar/lab/evidence/atlas.parquet"
 _SETTING = "lr == 0.1 and steps == 800 and dataset in ({})"
 _IMAGES = _SETTING.format('"caltech101_32", "cifar10_32", "fashion_5k", "gtsrb_32"')
 WHERE = {
@@ -179,7 +179,7 @@ def report() -> str:
 
 
 def cost() -> str:
-    lines = (RESULTS / "cost" / "paper.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS / "paper" / "cost.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.startswith("|"))
 
 
@@ -192,7 +192,7 @@ def coverage() -> str:
 def variance() -> str:
     head = "| data | K | M | trained at T | diagonal | covariance | its share |"
     lines = [head, "|---|--:|--:|--:|--:|--:|--:|"]
-    with (RESULTS / "variance" / "variance.csv").open(encoding="utf-8", newline="") as file:
+    with (RESULTS / "paper" / "variance.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             trained = row["temperature"] if row["when"] == "after training" else "untrained"
             parts = " | ".join(f"{float(row[key]):.2f}" for key in ("diagonal", "covariance"))

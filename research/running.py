@@ -39,7 +39,9 @@ def exported(path: Path) -> Results:
     return by_identity(rows.where(rows.notna(), None).to_dict("records"))
 
 
-def run_all(store: Store, specs: Iterable[Spec], data_root: str | None, study: str, *, resume: bool = False) -> Iterator[Outcome]:  # fmt: skip
+def run_all(
+    store: Store, specs: Iterable[Spec], data_root: str | None, study: str, *, resume: bool = False
+) -> Iterator[Outcome]:
     """Run these in this process; several processes may do so on one store, each with a part of the work.
 
     With ``resume`` a run writes a checkpoint every three minutes and goes on from it.
@@ -59,12 +61,21 @@ def run_all(store: Store, specs: Iterable[Spec], data_root: str | None, study: s
 
 
 def complete(
-    store: Store, runs_of: Callable[[Results], Mapping[str, Spec]], data_root: str, study: str,
-    *, known: Results | None = None, resume: bool = False,
-) -> Iterator[str]:  # fmt: skip
+    store: Store,
+    runs_of: Callable[[Results], Mapping[str, Spec]],
+    data_root: str,
+    study: str,
+    *,
+    known: Results | None = None,
+    resume: bool = False,
+) -> Iterator[str]:
     """Run what is missing of a list that grows with the results; a run that fails is tried once. A line for each."""
     found, tried = (known or {}) | by_identity(store.rows()), set[str]()
-    while left := [(n, s) for n, s in runs_of(found).items() if not {identity(s)} & (found.keys() | tried)]:  # fmt: skip
+    while True:
+        done = found.keys() | tried
+        left = [(n, s) for n, s in runs_of(found).items() if identity(s) not in done]
+        if not left:
+            return
         name, spec = left[0]
         tried.add(identity(spec))
         for outcome in run_all(store, [spec], data_root, study, resume=resume):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EVIDENCE = ROOT / "src" / "tstar" / "lab" / "evidence"
 SOURCES = {  # runs of the user's own optimizer in a further file belong to the trainings of the first
     "atlas2": (EVIDENCE / "atlas2.parquet", EVIDENCE / "rivals.parquet"),
-    "long": (ROOT / "results" / "long" / "store.parquet",),
+    "long": (ROOT / "results" / "recipes" / "long.parquet",),
     "standard": (EVIDENCE / "standard.parquet",),
     "unseen": (EVIDENCE / "unseen.parquet",),
 }
@@ -45,6 +45,7 @@ KINDS = {
     **dict.fromkeys(("gru", "lstm"), "recurrent"),
     "linear": "linear",
 }
+METHODS = ("fixed", "insert-ln", "learned-temperature", "label-smoothing")
 FEWEST = 4  # arms of a training; those with fewer were given up, or are ten of one data set
 
 
@@ -57,6 +58,7 @@ class Arm:
     rate: float = 1.0
     decay: float = 1.0
     head: float = 1.0
+    method: str = "fixed"
 
 
 PLAIN = Arm()
@@ -73,9 +75,9 @@ class Measured:
     case: Case
     runs: Mapping[Arm, Mapping[int, float]] = field(repr=False)
 
-    def gain(self, arm: Arm) -> float | None:
-        """Over plain, the mean of the seeds that both have; ``None`` if there are none."""
-        mine, plain = self.runs.get(arm, {}), self.runs.get(PLAIN, {})
+    def gain(self, arm: Arm, base: Arm = PLAIN) -> float | None:
+        """The mean over the seeds that both have; ``None`` if there are none."""
+        mine, plain = self.runs.get(arm, {}), self.runs.get(base, {})
         seeds = mine.keys() & plain.keys()
         return sum(mine[s] - plain[s] for s in seeds) / len(seeds) if seeds else None
 
@@ -90,7 +92,7 @@ class Measured:
         return arm if arm is not None and far[arm] <= math.log(2.01) else None
 
 
-def measured(source: str, *, tuned: bool = False) -> Iterator[Measured]:
+def measured(source: str, *, tuned: bool = False, fewest: int = FEWEST) -> Iterator[Measured]:
     """The trainings of one of ``SOURCES``.
 
     A ``tuned`` user has the rate and decay of the plain run with the best validation accuracy.
@@ -105,7 +107,7 @@ def measured(source: str, *, tuned: bool = False) -> Iterator[Measured]:
         if numbers is None:
             continue
         record = _record(source, facts, runs[key], *numbers, tuned=tuned)
-        if len(record.runs) >= FEWEST or source == "unseen":
+        if len(record.runs) >= fewest or source == "unseen":
             yield record
 
 
@@ -113,7 +115,7 @@ def _read(path: Path) -> pd.DataFrame:
     """The finished runs of the users' own optimizers, with nothing of a rival."""
     runs = pd.read_parquet(path)
     runs = runs.reindex(columns=[*{*runs.columns, *SAME, "head_lr", "backbone"}])
-    own = runs["method"].eq("fixed") & runs["optimizer"].isin(("sgd", "adamw"))
+    own = runs["method"].isin(METHODS) & runs["optimizer"].isin(("sgd", "adamw"))
     own &= runs["status"].isin(("done", "diverged")) & runs["backbone"].fillna("as-is").eq("as-is")
     own &= ~runs["schedule"].str.contains(":")
     return runs[own].assign(head_lr=runs["head_lr"].fillna(1.0)).reset_index(drop=True)
@@ -182,7 +184,7 @@ def _record(
     for run in runs.itertuples():
         T = _temperature_name(run.temperature, M, K, replace(training, lr=run.lr))
         rate, by = _times(run.lr, lr), _times(run.weight_decay, decay)
-        arm = Arm(run.norm == "batch", T, rate, by, run.head_lr)
+        arm = Arm(run.norm == "batch", T, rate, by, run.head_lr, run.method)
         accuracy = 1 / K if run.status == "diverged" else run.test_accuracy
         arms.setdefault(arm, {})[int(run.seed)] = 100 * accuracy
     data = facts["dataset"].rpartition(":")[2].removesuffix("_few")
@@ -198,7 +200,7 @@ def _times(value: float, base: float) -> float:
 
 def _temperature_name(T: float, M: int, K: int, training: Training) -> str:
     """Whose temperature it is; the runs' law ended at 0.5."""
-    if T == 1:
+    if T == 1 or pd.isna(T):  # a method that has its own
         return "1"
     law = max(law_temperature(M, K, training), 0.5)
     named = {"law": law, "cn": paper_temperature(M, K)}

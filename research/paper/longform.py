@@ -6,8 +6,8 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tstar.imports import require
 from tstar.formula import VARIANTS, temperature
+from tstar.imports import require
 from tstar.lab.paper.catalogue import spec
 from tstar.lab.paper.loading import marks, table
 

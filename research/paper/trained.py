@@ -2,23 +2,25 @@
 
 tstar sweep studies/head-init.toml --store trained.db
 tstar sweep studies/paper-row.toml epochs=15 --store trained.db
-tstar runs export trained.db results/paper/store.parquet && python -m research.pages
+tstar runs export trained.db results/paper/store.parquet && python -m research.paper.trained
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from research.markdown import table
+from research.trainings import EVIDENCE
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
-def runs(dataset: str, where: str = "paper") -> pd.DataFrame:
-    every = pd.read_parquet(RESULTS / where / "store.parquet").query("dataset == @dataset and status == 'done'")  # fmt: skip
+def runs(dataset: str, path: Path = RESULTS / "paper" / "store.parquet") -> pd.DataFrame:
+    every = pd.read_parquet(path).query("dataset == @dataset and status == 'done'")
     return every.assign(test=100 * every["test_accuracy"], train=100 * every["train_accuracy"])
 
 
@@ -29,17 +31,34 @@ def head_init() -> str:
         by_seed = part.pivot(index="seed", columns="method", values="test")
         ways = (by_seed["default"], by_seed["ours-cn"], by_seed["ours-cn"] - by_seed["default"])
         cells = [f"{way.mean():.1f} ± {way.std():.1f}" for way in ways]
-        lines.append([model, {"own": "its own", "paper": "the paper's"}[start], *cells, str(len(by_seed))])  # fmt: skip
+        name = {"own": "its own", "paper": "the paper's"}[start]
+        lines.append([model, name, *cells, str(len(by_seed))])
     return table(["network", "start", "plain, T = 1", "BN, T*", "T* over T = 1", "seeds"], lines)
 
 
 def row() -> str:
-    """Test accuracy (and of the training set) without and with BN at each T; the runs of 200 epochs are the standard atlas's."""
-    every = pd.concat([runs("cifar10_whole"), runs("cifar10_whole", "standard").query("num_features == 64")])  # fmt: skip
+    """Test accuracy (and of the training set) at each T; the runs of 200 epochs are the standard atlas's."""
+    longer = runs("cifar10_whole", EVIDENCE / "standard.parquet").query("num_features == 64")
+    every = pd.concat([runs("cifar10_whole"), longer])
     cells = every.set_index(["epochs", "norm", "temperature"])[["test", "train"]].to_dict("index")
     grid, lines = (1, 4, 16, 64), []
     names = {"none": "without BN (Fig. 5)", "batch": "with BN (Fig. 6)"}
     for epochs, norm in itertools.product(sorted({key[0] for key in cells}), names):
         both = [cells.get((epochs, norm, T)) for T in grid]
-        lines.append([f"{epochs} epochs, {names[norm]}", *("–" if b is None else f"{b['test']:.1f} ({b['train']:.1f})" for b in both)])  # fmt: skip
+        values = ("–" if b is None else f"{b['test']:.1f} ({b['train']:.1f})" for b in both)
+        lines.append([f"{epochs} epochs, {names[norm]}", *values])
     return table(["test (training) accuracy [%]", *(f"T = {T:g}" for T in grid)], lines)
+
+
+def main() -> None:
+    """Put the tables between the marks of the pages."""
+    for name, made in (("head-init", head_init), ("row", row)):
+        page = RESULTS / "paper" / f"{name}.md"
+        text = page.read_text(encoding="utf-8")
+        parts = rf"(<!-- table {name} -->\n\n).*?(\n\n<!-- end of table -->)"
+        filled = re.sub(parts, lambda m, t=made(): m[1] + t + m[2], text, flags=re.DOTALL)
+        page.write_text(filled, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Numbers in sentences of the README and the documentation, computed anew from the committed data.
 
-Tables are made by ``python -m research.pages``; what stands in a sentence is compared here.
+Tables are made by scripts; what stands in a sentence is compared here.
 """
 
 import csv
@@ -23,9 +23,11 @@ def rows(path):
 def overhead():
     step = "training step, tempered / plain"
     ratios = [
-        float(r["other"]) / float(r["plain"]) for r in rows("overhead/cpu.csv") if r["what"] == step
+        float(r["other"]) / float(r["plain"])
+        for r in rows("quality/overhead.csv")
+        if r["what"] == step
     ]
-    text = (RESULTS / "overhead" / "cpu.md").read_text(encoding="utf-8")
+    text = (RESULTS / "quality" / "overhead.md").read_text(encoding="utf-8")
     low, high = re.search(rf"{step} \| [\d.]+ \| ([\d.]+) to ([\d.]+)", text).groups()
     return f"(ratio {statistics.median(ratios):.2f}, 95 % interval {float(low):.2f} to {float(high):.2f})"
 
@@ -68,7 +70,7 @@ def coefficients():
 def covariances():
     trained = {
         (r["dataset"], float(r["temperature"])): r
-        for r in rows("variance/variance.csv")
+        for r in rows("paper/variance.csv")
         if r["when"] == "after training" and r["features"] == "64"
     }
     names = ("digits", "cifar10_32", "gtsrb_32", "cifar100_32")
@@ -97,16 +99,6 @@ def lost_in_short_runs():
     return f"lost {lost[0]:.0f} to {lost[-1]:.0f} points at worst"
 
 
-def spread_of_alpha():
-    table = rows("atlas/spread.csv")
-    (last,) = [row for row in table if row["model"] == "S.D."]
-    words = {8: "eight"}
-    return (
-        f"The S.D. of α over {words[len(table) - 2]} data sets is {float(last['alpha']):.1f} without BN and "
-        f"{float(last['alpha_bn']):.1f} with it"
-    )
-
-
 def evidence():
     import tstar
 
@@ -117,27 +109,6 @@ def constant_of_the_law():
     from tstar import law
 
     return f"c = {law.SGD:g}"
-
-
-def tuned():
-    """The controlled study, each side at its own best rate and decay."""
-    best = {
-        row["part"]: row
-        for row in rows("speeds/summary.csv")
-        if (row["point"], row["recipe"]) == ("each at its own best", "BN, T")
-    }
-    most = max(abs(float(best["core"][end])) for end in ("low", "high"))
-    return f"level within {most:.1f} points of plain"
-
-
-def demo():
-    found = json.loads((RESULTS / "demo" / "demo.json").read_text(encoding="utf-8"))
-    T, lr = (found["advice"][name] for name in ("temperature", "lr"))
-    plain, advised = found["accuracy"].values()
-    return (
-        f"{plain:.1f} % and the one",
-        f"(BatchNorm, T = {T:.2f}, lr {lr}) in {advised:.1f} %",
-    )
 
 
 def transformers():
@@ -158,11 +129,8 @@ def transformers():
         ("docs/mathematics.md", covariances),
         ("docs/practitioners.md", lost_in_short_runs),
         ("docs/practitioners.md", transformers),
-        ("results/README.md", spread_of_alpha),
         ("docs/researchers.md", evidence),
-        ("docs/reparametrization.md", tuned),
         ("docs/training.md", constant_of_the_law),
-        ("results/demo/README.md", demo),
     ],
 )
 def test_a_sentence_has_the_numbers_of_the_data(page, made):

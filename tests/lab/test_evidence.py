@@ -1,9 +1,6 @@
 """The atlas that ships."""
 
-import pandas as pd
-import pytest
-
-from research.regret import cases
+from tstar.lab.curves import conditions
 from tstar.lab.evidence import FILES, atlas
 
 
@@ -28,16 +25,8 @@ def test_a_column_tells_the_sources_apart():
     assert set(runs["atlas"]) == {*FILES}
     first = runs[runs["atlas"] == 1]
     assert len(first) == 2049
-    found = cases(first)
-    assert {"image", "signal", "text"} <= {case.facts["domain"] for case in found}
-    ends = [case.curve().temperatures[[0, -1]] for case in found]
+    found = [each for each in conditions(first) if (each.curve("batch") is not None)]
+    found = [each for each in found if len(each.curve("batch").temperatures) >= 5]
+    assert {"image", "signal", "text"} <= {each.facts["domain"] for each in found}
+    ends = [each.curve("batch").temperatures[[0, -1]] for each in found]
     assert all(low <= 0.5 and high >= 8 for low, high in ends)
-
-
-@pytest.mark.parametrize("number", [number for number in FILES if number > 1])
-def test_a_source_is_the_committed_export(number):
-    folder = FILES[number].removesuffix(".parquet")
-    store = pd.read_parquet(f"results/{folder}/store.parquet", columns=["key", "status"])
-    finished = store[store["status"].isin(("done", "diverged"))]
-    runs = atlas()
-    assert set(runs.loc[runs["atlas"] == number, "key"]) == set(finished["key"])

@@ -25,7 +25,7 @@ from tstar.lab.cells import disarmed
 from tstar.lab.data import load
 from tstar.lab.statistics import Paired, holm, paired
 from tstar.lab.sweep.columns import json_object
-from tstar.lab.sweep.execute import (
+from tstar.lab.sweep.materials import (
     DataKey,
     build_model,
     get_method,

@@ -6,7 +6,7 @@ import shlex
 import pytest
 from typer.testing import CliRunner
 
-from research.synthetic import PAPER_TASKS, planted_runs
+from tests.synthetic import PAPER_TASKS, planted_runs
 from tstar import Coefficients, TstarError
 from tstar.lab.cli.app import _load_commands, app
 

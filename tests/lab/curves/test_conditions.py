@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from research.synthetic import planted_runs
+from tests.synthetic import planted_runs
 from tstar import TstarError
 from tstar.lab.curves import Condition, Curve, conditions, grids, read
 from tstar.lab.curves.conditions import listed, order, without

@@ -2,8 +2,8 @@
 
 import pytest
 
-from research.synthetic import planted_runs, powers_of_two
 from tests.lab.fitting.planted import GRID, THREE
+from tests.synthetic import planted_runs, powers_of_two
 from tstar.lab.curves import grids, lines
 from tstar.lab.fitting.model import problem
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from research.synthetic import powers_of_two
+from tests.synthetic import powers_of_two
 from tstar.lab.curves import Curve, lines
 from tstar.lab.fitting.model import problem
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import tstar
-from research.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tests.lab.fitting.planted import ONCE, QUICK, WIDTHS, curve
+from tests.synthetic import PAPER_TASKS, planted_runs, powers_of_two
 from tstar import TstarError
 from tstar.formula import get
 from tstar.lab.curves import lines

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import differential_evolution
 
-from research.synthetic import planted_runs, powers_of_two
 from tests.lab.fitting.planted import QUICK, WIDTHS, tent
+from tests.synthetic import planted_runs, powers_of_two
 from tstar import TstarError
 from tstar.formula import get
 from tstar.lab.curves import grids, lines
@@ -33,22 +32,6 @@ def test_planted_coefficients_lie_in_the_intervals_with_noise(variant):
             assert low < high
             inside.append(low <= getattr(planted, name) <= high)
     assert np.mean(inside) >= 5 / 6
-
-
-def test_an_interval_holds_its_estimate_on_peaks_and_plateaus():
-    """The full simulation of coverage is research/intervals.py; its numbers are in results/fit."""
-    from research.intervals import LEVELS, trial
-
-    widest = {}
-    for kind in ("peaks", "plateaus"):
-        rows = pd.DataFrame(trial(kind, seed=0))
-        assert rows["holds_estimate"].all()
-        for _, part in rows.groupby("coefficient"):
-            widths = part.set_index("level")["width"]
-            assert [*widths.index] == [*LEVELS]
-            assert widths.is_monotonic_increasing
-        widest[kind] = rows.query("level == 0.95")["width"].max()
-    assert widest["plateaus"] > 2 * widest["peaks"]
 
 
 def test_batched_refits_are_as_good_as_scipy_s(task):

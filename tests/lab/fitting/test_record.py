@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import tstar
-from research.synthetic import planted_runs
 from tests.lab.fitting.planted import QUICK
+from tests.synthetic import planted_runs
 from tstar import Coefficients
 from tstar.lab.fitting import Fit, fit
 from tstar.lab.fitting.intervals import Flat

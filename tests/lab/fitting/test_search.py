@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from research.synthetic import PAPER_TASKS, planted_runs
 from tests.lab.fitting.planted import curve
+from tests.synthetic import PAPER_TASKS, planted_runs
 from tstar import TstarError
 from tstar.lab.curves import grids, lines
 from tstar.lab.fitting.model import BOUNDS, problem

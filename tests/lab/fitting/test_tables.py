@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from research.synthetic import planted_runs, powers_of_two
 from tests.lab.fitting.planted import THREE, curve
+from tests.synthetic import planted_runs, powers_of_two
 from tstar import Coefficients, TstarError
 from tstar.lab.fitting import coefficient_table, correction_table, fit, per_environment
 from tstar.lab.fitting.tables import How, folds

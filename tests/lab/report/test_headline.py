@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from research.regret import cases, compare, scores
 from tests.lab.report.planted import TASKS
 from tstar import TstarError
-from tstar.lab.curves import read
 from tstar.lab.report.catalogue import get_figure
 from tstar.lab.report.headline import headline
-from tstar.lab.report.law import law, of_paper
 from tstar.lab.report.records import load
 from tstar.lab.report.tables import advice_table
 
@@ -35,16 +32,6 @@ def test_gain_and_regret_are_means_over_conditions(records):
     for line in found.values():
         assert line.value.low <= line.value.value <= line.value.high
     assert headline(records) == headline(records)
-
-
-@pytest.mark.parametrize("variant", [None, "cn"])
-def test_research_and_report_agree_on_one_store(store, variant):
-    rule = law if variant is None else lambda facts: of_paper(facts, variant=variant)
-    table = scores(cases(read(store)), {"mine": rule})
-    found = by_name(headline(load(store, variant=variant)))
-    assert -found["best"].value.value == pytest.approx(compare(table)["regret"].item())
-    assert found["plain"].value.value == pytest.approx(table["gain"].mean())
-    assert found["bn_one"].value.value == pytest.approx(table["gain_bn"].mean())
 
 
 def test_two_conditions_have_no_headline(make_store):

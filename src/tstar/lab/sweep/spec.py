@@ -200,8 +200,9 @@ class Spec(Config):
 
     def resolved(self, places: Places) -> Spec:
         """The spec with its own parts named so that any process of this machine finds them."""
-        changes = {n: known.get(getattr(self, n)) for n, known in places.items()}
-        return replace(self, **{name: place for name, place in changes.items() if place})
+        places_of = {n: known.get(getattr(self, n)) for n, known in places.items()}
+        changes: dict[str, Any] = {name: place for name, place in places_of.items() if place}
+        return replace(self, **changes)
 
     def teacher(self) -> Spec:
         """The run that trains this one's teacher: the same architecture, M its own, at T = 1."""
