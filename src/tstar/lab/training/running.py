@@ -113,7 +113,7 @@ def run(
         return runs[-1].result.val_accuracy  # None if it diverged
 
     found = method.search(method, score)
-    best = runs[found.trials.index(found.best)]
+    best: Trained = runs[found.trials.index(found.best)]
     trials = [[trial.temperature, trial.score] for trial in found.trials]
     seconds = sum(run.result.seconds for run in runs)
     result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
