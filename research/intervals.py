@@ -3,13 +3,14 @@
     OMP_NUM_THREADS=1 python -m research.intervals        # → results/fit/{coverage.csv,coverage.md}
 
 Two kinds of curves: **peaks** (a parabola in ln T around T*, four temperatures per octave) and **plateaus** (flat within a factor of three of T*, where any
-coefficients that stay inside are as good as the planted ones). Conditions are drawn again; each has three seeds. What is to be covered on
+coefficients that stay inside are as good as the planted ones). Conditions are drawn again, each with its three seeds. What is to be covered on
 peaks is the fit to curves without noise, which the grid moves a little off the planted coefficients.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,15 +20,17 @@ import pandas as pd
 from research.pages import filled
 from research.synthetic import planted_runs, powers_of_two
 from tstar.formula import Coefficients
-from tstar.lab.curves import grids, lines
+from tstar.lab.curves import Curve
+from tstar.lab.fitting import How
 from tstar.lab.fitting.intervals import intervals
-from tstar.lab.fitting.model import problem
+from tstar.lab.fitting.model import Problem
 from tstar.lab.fitting.search import solve
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "fit"
 PLANTED = Coefficients("planted", 0.6, 1.0)
 LEVELS = (0.5, 0.8, 0.95)
 NOISE, SEEDS, REPLICATES = 0.01, 3, 40
+HOW = How()
 
 
 def runs(kind: str, noise: float, seed: int) -> pd.DataFrame:
@@ -45,15 +48,20 @@ def runs(kind: str, noise: float, seed: int) -> pd.DataFrame:
     return frame.assign(val_accuracy=np.clip(clean + rng.normal(0, noise, len(frame)), 0, 1))
 
 
+def pose(conditions: Sequence[Curve]) -> Problem:
+    """The problem of conditions, drawn again or not."""
+    return HOW.posed(conditions, "base", check=False)
+
+
 def trial(kind: str, seed: int) -> list[dict[str, object]]:
     """One draw of the noise: what each interval covers."""
-    found = grids(runs(kind, NOISE, seed), metric="val")
-    task = problem(found, lines(found, "val"), "none")
+    found, _ = HOW.usable(runs(kind, NOISE, seed))
+    task = pose(found)
     theta = np.array(solve(task).theta)
     truth = dict(zip(task.names, _truth(kind), strict=True))
     rows = []
     for level in LEVELS:
-        made = intervals(task, theta, replicates=REPLICATES, seed=seed, level=level)
+        made = intervals(found, pose, theta, replicates=REPLICATES, seed=seed, level=level)
         for i, (name, (low, high)) in enumerate(made.items()):
             rows.append(
                 {
@@ -72,8 +80,7 @@ def trial(kind: str, seed: int) -> list[dict[str, object]]:
 def _truth(kind: str) -> tuple[float, ...]:
     if kind == "plateaus":
         return (PLANTED.alpha, PLANTED.beta)
-    clean = grids(runs(kind, 0.0, 0), metric="val")
-    return solve(problem(clean, lines(clean, "val"), "none")).theta
+    return solve(pose(HOW.usable(runs(kind, 0.0, 0))[0])).theta
 
 
 def table(trials: int) -> pd.DataFrame:

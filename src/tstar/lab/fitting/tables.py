@@ -38,7 +38,7 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     is best): ``identified`` is False, and of the pairs that fit the one with the smallest α stands
     there. The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval)
     are over all environments that have both sides; if some are not identified, two more rows have
-    α and β over those that are, on every side. ``attrs["notes"]`` says what ``skip=True`` left out.
+    α and β over those that are, on every side, if any. ``attrs["notes"]`` says what ``skip=True`` left out.
 
     Args:
         runs: a data frame, a store, or conditions.
@@ -78,7 +78,7 @@ def _summary(frame: pd.DataFrame) -> pd.DataFrame:
     # Like with like: identified on every side.
     known = both[(both[[f"identified{s}" for s in sides]] == True).all(axis=1)]  # noqa: E712
     rows = _averages(both, [*coefficients, "accuracy", "accuracy_bn", "gain"])
-    if len(known) < len(both):
+    if 0 < len(known) < len(both):
         rows += [
             {**row, "model": f"{row['model']} (identified)"}
             for row in _averages(known, coefficients)
