@@ -1,5 +1,7 @@
 """Intervals of coefficients, against the plain way of computing them."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,10 +24,7 @@ def interval_of(runs, *, variant="base", level=0.95, replicates=40, seed=0):
     """The interval of each coefficient, and the fit."""
     how = How()
     found, _ = how.usable(runs)
-
-    def pose(drawn):
-        return how.posed(drawn, variant, check=False)
-
+    pose = partial(how.posed, variant=variant, check=False)
     theta = np.array(solve(pose(found), restarts=1).theta)
     options = dict(replicates=replicates, seed=seed, level=level)
     return intervals(found, pose, theta, **options), theta

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,10 +110,7 @@ def fit(
     numbers: Any = dict(zip(task.names, solution.theta, strict=True))
     spans = {}
     if bootstrap:
-
-        def pose(drawn: Sequence[Curve]) -> Problem:
-            return how.posed(drawn, variant, check=False)
-
+        pose = partial(how.posed, variant=variant, check=False)
         spans = intervals(usable, pose, theta, replicates=bootstrap, seed=seed)
     return Fit(
         coefficients=Coefficients(

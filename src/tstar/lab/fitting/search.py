@@ -115,15 +115,16 @@ def _evolved(problem: Problem, starts: Array, seed: int, restarts: int) -> Solut
         rng = np.random.default_rng(sequence)
         population = _population(problem, rng)
         population[: len(starts)] = starts
-        end = _evolve(problem, population, rng, "currenttobest1bin", tol=1e-3, atol=1e-6)
+        how = {"strategy": "currenttobest1bin", "tol": 1e-3, "atol": 1e-6}
+        end = _evolve(problem, population, rng, **how)
         ends.append(_polished(problem, end))
     every = np.vstack([ends, starts])
     loss = losses(problem, every)
     reached = int((loss[:restarts] <= loss.min() + _AGREED).sum())
-    how = f"differential evolution, {reached} of {restarts} restarts reached this regret"
+    words = f"differential evolution, {reached} of {restarts} restarts reached this regret"
     best = int(loss.argmin())
     theta = tuple(every[best].tolist())
-    return Solution(theta, float(loss[best]), 2 * reached > restarts, how)
+    return Solution(theta, float(loss[best]), 2 * reached > restarts, words)
 
 
 def _population(problem: Problem, rng: np.random.Generator) -> Array:
@@ -132,20 +133,13 @@ def _population(problem: Problem, rng: np.random.Generator) -> Array:
     return rng.uniform(low, high, (_CANDIDATES * len(low), len(low)))
 
 
-def _evolve(
-    problem: Problem, population: Array, rng: np.random.Generator, strategy: str, **ends: float
-) -> Array:
+def _evolve(problem: Problem, population: Array, rng: np.random.Generator, **how: Any) -> Array:
     """Differential evolution (Storn and Price 1997) of a first population."""
-    how = {"polish": False, "updating": "deferred", "vectorized": True, "strategy": strategy}
-    result: Any = require("scipy.optimize", "lab").differential_evolution(
-        lambda theta: problem.loss(theta.T),  # SciPy's populations are (p, S)
-        problem.bounds.T,
-        init=population,
-        rng=rng,
-        **how,
-        **ends,
-    )
-    best: Array = result.x
+    evolution = require("scipy.optimize", "lab").differential_evolution
+    how |= {"polish": False, "updating": "deferred", "vectorized": True}
+    limits = problem.bounds.T
+    # SciPy's populations are (p, S).
+    best: Array = evolution(lambda x: problem.loss(x.T), limits, init=population, rng=rng, **how).x
     return best
 
 

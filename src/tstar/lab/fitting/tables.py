@@ -196,7 +196,8 @@ def correction_table(runs: Runs, *, variant: str | None = None, **keywords: Any)
             scores[place] = 100 * float(task.curves.best.mean() - task.loss(np.array(theta)))
         return {**scores, "avg": float(np.mean([*scores.values()]))}
 
-    keys = [(name, how_) for how_ in ("CO", "GO") for name in _variants(variant)]
+    names = VARIANTS if variant is None else (variant,)
+    keys = [(name, optimization) for optimization in ("CO", "GO") for name in names]
     return _noted(["correction", "optimization", *places, "avg"], keys, row, left_out)
 
 
@@ -213,14 +214,6 @@ def coefficient_table(runs: Runs, **keywords: Any) -> pd.DataFrame:
 
     columns = ["variant", "alpha", "beta", "gamma", "delta", "regret"]
     return _noted(columns, [(variant,) for variant in VARIANTS], row, left_out)
-
-
-def _variants(only: str | None) -> Sequence[str]:
-    """All variants, or the one that was asked for."""
-    if only is None:
-        return VARIANTS
-    coefficient_names(only)  # an error if there is no such variant
-    return (only,)
 
 
 def _noted(
