@@ -56,17 +56,35 @@ def test_fit_json_is_json_alone(tasks):
 def test_fit_tables(tasks):
     words = ("fit", tasks, "--per-environment", "--restarts", 1)
     data = json.loads(call(*words, "--json").stdout)
-    assert [row["model"] for row in data["rows"]][-2:] == ["Avg.", "S.D."]
+    assert [row["model"] for row in data["rows"]][-4:-2] == ["Avg.", "S.D."]
     assert data["rows"][0]["alpha"] is None
     text = call(*words).stdout
     assert "S.D." in text
     assert "–" in text
 
 
-@pytest.mark.slow
-def test_fit_cross_validates_and_compares(tasks):
-    data = json.loads(call("fit", tasks, "--cross-validate", "--restarts", 1, "--json").stdout)
-    assert {row["optimization"] for row in data["rows"]} == {"CO", "GO"}
+def test_fit_cross_validates_one_variant_if_asked(tasks):
+    words = ("fit", tasks, "--cross-validate", "--variant", "cn", "--restarts", 1, "--json")
+    data = json.loads(call(*words).stdout)
+    found = [(row["correction"], row["optimization"]) for row in data["rows"]]
+    assert found == [("cn", "CO"), ("cn", "GO")]
+
+
+def test_the_paper_s_interpolation_reaches_its_table_of_environments(tasks):
+    words = ("paper", "environments", "--runs", tasks, "--interpolation", "T")
+    assert "linear in T between" in call(*words).stdout
+    with pytest.raises(TstarError, match="Only tables of coefficients interpolate in T"):
+        call("paper", "datasets", *words[2:])
+
+
+def test_the_paper_s_footnotes_stand_under_the_paper_s_table(tmp_path):
+    runs = planted_runs(tasks=PAPER_TASKS[:1], widths=(64,))
+    runs.assign(dataset="caltech101", model="vit_b_16").to_csv(tmp_path / "runs.csv", index=False)
+    shown = call("paper", "transformers", "--runs", tmp_path / "runs.csv").stdout
+    printed, _, own = shown.partition("The same from your runs")
+    assert "53.61%" in printed
+    assert "ViT" in own
+    assert "53.61%" not in own
 
 
 def test_paper_lists_and_shows():
@@ -126,6 +144,7 @@ def test_figures_are_listed_drawn_where_asked_for_or_printed_as_data(runs, tmp_p
         (("report", "nothing.db"), "does not exist"),
         (("fit", "nowhere.db"), "does not exist"),
         (("fit", "nowhere.db", "--per-environment", "--cross-validate"), "at a time"),
+        (("fit", "nowhere.db", "--per-environment", "--variant", "cn"), "α and β alone, got .*cn"),
     ],
 )
 def test_mistakes_are_named(words, message, tmp_path, monkeypatch):

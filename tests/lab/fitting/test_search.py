@@ -8,11 +8,12 @@ import pytest
 from scipy.optimize import differential_evolution
 
 from tests.lab.fitting.planted import curve
-from tests.synthetic import PAPER_TASKS, planted_runs
-from tstar import TstarError
+from tests.synthetic import PAPER_TASKS, planted_runs, powers_of_two
+from tstar import Coefficients, TstarError
 from tstar.lab.curves import grids, lines
-from tstar.lab.fitting.model import BOUNDS, problem
-from tstar.lab.fitting.search import TOLERANCE, crossings, noise, ranges, solve
+from tstar.lab.fitting import search
+from tstar.lab.fitting.model import BOUNDS, coefficient_names, problem
+from tstar.lab.fitting.search import TOLERANCE, Solution, crossings, noise, ranges, solve
 
 
 def environment(seed=0, interpolation="lnT", spread=0.01):
@@ -93,6 +94,65 @@ def test_noise_is_that_of_the_seeds():
     assert noise([curve([0.5, 0.7, 0.5])], "val") == TOLERANCE
 
 
+def store(seed):
+    """A small store: four or five tasks, coefficients, depth and noise at random, runs left out."""
+    rng = np.random.default_rng(seed)
+    tasks = [(float(np.exp(rng.uniform(0, 4.5))), int(rng.choice([2, 10, 43, 200])))]
+    tasks += [
+        (float(np.exp(rng.uniform(0, 4.5))), K) for K in (5, 20, 100, 10, 300)[: 3 + seed % 2]
+    ]
+    alpha, beta, gamma, delta = rng.uniform([0, -10, -5, -8], [1.5, 20, 5, 2]).tolist()
+    runs = planted_runs(
+        Coefficients("planted", alpha, beta, gamma, delta),
+        tasks=tasks,
+        widths=(64, 512),
+        grid=powers_of_two(1, 64.0),
+        noise=(0.0, 0.01, 0.05)[seed % 3],
+        seed=seed,
+    )
+    depth = (1.0, 0.1, 0.02)[seed // 3 % 3]
+    runs["val_accuracy"] = 0.9 - depth * (0.9 - runs["val_accuracy"])
+    return runs[(rng.random(len(runs)) < 0.7) | runs["temperature"].isin([1.0, 8.0, 64.0])]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_more_terms_never_fit_worse(seed):
+    """Nor does a fit ever lose to the paper's coefficients."""
+    found = grids(store(seed), metric="val")
+    curves, solved = lines(found, "val"), {}
+    task = problem(found, curves, "csgcn")
+    solve(task, seed, restarts=1, solved=solved)
+    base, csg, cn, csgcn = (
+        solved[coefficient_names(variant)] for variant in ("base", "csg", "cn", "csgcn")
+    )
+    for more, fewer in ((csg, base), (cn, base), (csgcn, csg), (csgcn, cn)):
+        assert more.regret <= fewer.regret + 1e-12
+    for variant in ("base", "csg", "cn", "csgcn"):
+        task = problem(found, curves, variant)
+        solution = solved[task.names]
+        assert float(task.loss(np.array(solution.theta))) == pytest.approx(solution.regret)
+        assert solution.regret <= task.loss(task.published) + 1e-12
+
+
+def test_a_special_case_is_what_its_own_search_finds(task):
+    solved = {}
+    solve(task, seed=3, restarts=1, solved=solved)
+    assert solved[("alpha", "beta", "delta")] == solve(task.without("gamma"), seed=3, restarts=1)
+    assert len(solved) == 4
+
+
+def test_restarts_that_disagree_are_no_success(task, monkeypatch):
+    """Two of three restarts end at a higher regret."""
+    best = np.array(solve(task, restarts=1).theta)
+    ends = iter([best, best + BOUNDS["beta"][1], best + BOUNDS["beta"][1]])
+    monkeypatch.setattr(search, "_evolve", lambda *_, **__: next(ends))
+    monkeypatch.setattr(search, "_polished", lambda problem, start: start)
+    special = {task.without(name).names: Solution((0.0, 0.0, 0.0), 1.0) for name in task.names[2:]}
+    found = solve(task, restarts=3, solved=special)
+    assert not found.success
+    assert found.how == "differential evolution, 1 of 3 restarts reached this regret"
+
+
 def test_no_global_random_state_is_touched(task):
     np.random.seed(4)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -103,7 +163,7 @@ def test_no_global_random_state_is_touched(task):
 def test_four_coefficients_evolve_reproducibly(task):
     found = solve(task, seed=3, restarts=2)
     assert found == solve(task, seed=3, restarts=2)
-    assert found.how == "differential evolution, 2 of 2 restarts converged"
+    assert found.how == "differential evolution, 2 of 2 restarts reached this regret"
     assert float(task.loss(np.array(found.theta))) == pytest.approx(found.regret)
     with pytest.raises(TstarError, match="at least 1, got restarts=0"):
         solve(task, restarts=0)

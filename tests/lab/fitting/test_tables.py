@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from tests.lab.fitting.planted import THREE, curve
+from tests.lab.fitting.planted import THREE
 from tests.synthetic import planted_runs, powers_of_two
 from tstar import Coefficients, TstarError
 from tstar.lab.fitting import coefficient_table, correction_table, fit, per_environment
@@ -65,7 +65,7 @@ def test_per_environment_recovers_each_environment():
 
 def test_one_data_set_cannot_be_cross_validated(small):
     with pytest.raises(TstarError, match="at least two data sets, got task0"):
-        left_out(small.query("dataset == 'task0'"), "none")
+        left_out(small.query("dataset == 'task0'"), "base")
     with pytest.raises(TstarError, match=r"With 'task\d' left out: .*told apart"):
         left_out(small.query("dataset in ['task0', 'task4']"))
 
@@ -80,18 +80,6 @@ def test_an_environment_with_one_width_is_named(small):
     assert any("task0 · planted (norm=batch)" in note for note in table.attrs["notes"])
     with pytest.raises(TstarError, match="No environment could be fitted"):
         per_environment(small.query("num_features == 64"), skip=True)
-
-
-def test_coefficients_are_judged_on_conditions_by_hand():
-    """T = 6 and 11 on a tent in T that is 0.9 at 11 and falls by 0.04 for each 1."""
-    held = [
-        curve([0.5, 0.9, 0.5], num_features=16, dataset="a"),
-        curve([0.5, 0.9, 0.5], num_features=81, dataset="a"),
-    ]
-    how = How(interpolation="T")
-    assert how.accuracy(held, "base", (1.0, 2.0)) == pytest.approx(0.8)
-    theta, regret = how.fitted(held, "base")
-    assert (len(theta), regret) == (2, pytest.approx(0.0, abs=1e-9))
 
 
 def test_other_norms_are_no_environment(small):
@@ -152,32 +140,36 @@ def test_sides_that_share_no_condition_are_not_compared():
     assert any("not compared" in note for note in table.attrs["notes"])
 
 
-def test_an_environment_whose_best_T_is_1_counts_on_neither_side():
+def test_an_environment_that_is_not_identified_is_marked_and_both_averages_are_given():
     """Without BN model b is best at T = 1, where any α and β with T ≤ 1 fit."""
     grid = powers_of_two(4, largest=64)
     parts = []
     for model, plain in (("a", 1.5), ("b", None), ("c", 1.0)):
         for norm, alpha in (("batch", 0.5), ("none", plain)):
             planted = Coefficients("planted", alpha or 0.5, 2.0)
-            made = planted_runs(planted, grid=grid, widths=THREE, tasks=((2.0, 10),))
-            made = made.assign(norm=norm, model=model)
+            runs = planted_runs(planted, grid=grid, widths=THREE, tasks=((2.0, 10),))
+            runs = runs.assign(norm=norm, model=model)
             if alpha is None:
-                falling = 0.9 - 0.05 * made["temperature"].map(math.log)
-                made = made.assign(val_accuracy=falling, test_accuracy=falling)
-            parts.append(made)
+                falling = 0.9 - 0.05 * runs["temperature"].map(math.log)
+                runs = runs.assign(val_accuracy=falling, test_accuracy=falling)
+            parts.append(runs)
     table = per_environment(pd.concat(parts)).set_index("model")
-    assert math.isnan(table.loc["b", "alpha"])
-    assert table.loc["b", "beta_low"] == -100
-    assert table.loc["b", "accuracy"] == pytest.approx(90)
+    own = table.loc[["a", "b", "c"]]
+    assert [*own["identified"]] == [True, False, True]
+    assert own["identified_bn"].all()
+    assert own.loc["b", "alpha"] * 8 + own.loc["b", "beta"] <= 1  # an estimate, with T = 1
+    assert own.loc["b", "beta_low"] == -100
+    assert own.loc["b", "accuracy"] == pytest.approx(90)
     assert (table.attrs["averaged"], table.attrs["identified"]) == (3, 2)
-    for side in ("alpha", "alpha_bn"):
-        kept = table.loc[["a", "c"], side]
-        assert table.loc["Avg.", side] == pytest.approx(kept.mean())
-        assert table.loc["S.D.", side] == pytest.approx(kept.std(ddof=0))
-        ends = table.loc["S.D.", [f"{side}_low", f"{side}_high"]].to_numpy(float)
-        want = 2 * kept.var(ddof=0)
-        assert ends**2 * chi2(1).ppf([0.975, 0.025]) == pytest.approx([want] * 2)
-    assert table.loc["Avg.", "accuracy"] == pytest.approx(table["accuracy"][:3].mean())
+    for part, label in ((own, ""), (own.loc[["a", "c"]], " (identified)")):
+        for side in ("alpha", "alpha_bn"):
+            assert table.loc[f"Avg.{label}", side] == pytest.approx(part[side].mean())
+            spread = table.loc[f"S.D.{label}"]
+            assert spread[side] == pytest.approx(part[side].std(ddof=0))
+            ends = spread[[f"{side}_low", f"{side}_high"]].to_numpy(float)
+            n, want = len(part), len(part) * part[side].var(ddof=0)
+            assert ends**2 * chi2(n - 1).ppf([0.975, 0.025]) == pytest.approx([want] * 2)
+    assert table.loc["Avg.", "accuracy"] == pytest.approx(own["accuracy"].mean())
 
 
 def test_tables_of_corrections_are_fits(small):
@@ -195,6 +187,11 @@ def test_tables_of_corrections_are_fits(small):
     )
     assert both.loc["base", "regret"] == pytest.approx(direct.regret)
     assert both.loc["base", ["gamma", "delta"]].isna().all()
+    csg = correction_table(wide, restarts=1, variant="csg")
+    wanted = table[table["correction"] == "csg"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(csg, wanted)
+    with pytest.raises(TstarError, match="variant 'gsc'"):
+        correction_table(wide, variant="gsc")
     ten = small.query("num_classes == 10")
     noted = coefficient_table(ten, restarts=1)
     assert noted.set_index("variant").loc["cn"].isna().all()

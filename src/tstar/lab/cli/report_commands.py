@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 Variant = Annotated[str | None, about("Judge the paper's base, csg, cn or csgcn, not the law.")]
 CoefficientFile = Annotated[Path | None, about("Judge your own coefficients, a JSON file.")]
+Interpolation = Annotated[str, about("Accuracy is linear in lnT, or in T as in the paper.")]
 
 
 @app.command(rich_help_panel=RESEARCH)
 def fit(
     runs: options.Runs,
-    variant: Annotated[str, about("Formula to fit: base, csg, cn or csgcn.")] = "csgcn",
+    variant: Annotated[
+        str | None, about("Formula to fit: base, csg, cn or csgcn (as by default).")
+    ] = None,
     metric: Metric = "val",
     average: Annotated[str, about("Average over the seeds: mean or median.")] = "mean",
-    interpolation: Annotated[
-        str, about("Accuracy is linear in lnT, or in T as in the paper.")
-    ] = "lnT",
+    interpolation: Interpolation = "lnT",
     output: options.MaybeOutput = None,
     per_environment: Annotated[
         bool, about("One fit per model and data set.", "--per-environment")
@@ -56,19 +57,27 @@ def fit(
     how |= {"restarts": restarts, "seed": seed, "skip": skip}
     if sum((per_environment, cross_validate, output is not None)) > 1:
         raise TstarError("Choose one of --per-environment, --cross-validate and -o at a time.")
+    if per_environment and variant not in (None, "base"):
+        raise TstarError(
+            f"--per-environment fits α and β alone, got --variant {variant}: csg and K are the same "
+            "throughout a data set. Leave --variant out."
+        )
     source = _source(runs, where, study)
     if per_environment or cross_validate:
         name = "environments" if per_environment else "corrections"
-        make = fitting.per_environment if per_environment else fitting.correction_table
         with ERRORS.status("fitting…"):
-            frame = make(source, **how)
+            frame = (
+                fitting.per_environment(source, **how)
+                if per_environment
+                else fitting.correction_table(source, variant=variant, **how)
+            )
         if as_json:
             tell_json({"rows": plain_rows(frame), "notes": frame.attrs["notes"]})
             return
-        typer.echo(fitted(name, frame, how).text())
+        typer.echo(fitted(name, frame, fitting.How(**how)).text())
         return
     with ERRORS.status("fitting…"):
-        result = fitting.fit(source, variant, bootstrap=bootstrap, **how)
+        result = fitting.fit(source, variant or "csgcn", bootstrap=bootstrap, **how)
     answer(result, as_json)
     if output is not None:
         result.save(output)
@@ -81,6 +90,7 @@ def paper(
     runs: Annotated[Path | None, about("Your store, for the same table from your runs.")] = None,
     metric: Metric = "test",
     average: Average = None,
+    interpolation: Interpolation = "lnT",
     where: Where = None,
     study: OfStudy = None,
     as_json: AsJson = False,
@@ -99,18 +109,18 @@ def paper(
     shown, own = printed_tables(table), []
     if runs is not None:
         source = _source(runs, where, study)
-        own = own_tables(table, source, metric, average=average)  # type: ignore[arg-type]
+        how: Any = {"average": average, "interpolation": interpolation}
+        own = own_tables(table, source, metric, **how)  # type: ignore[arg-type]
     if as_json:
         yours = [{"table": one.title, **row} for one in own for row in plain_rows(one.frame)]
         tell_json({"paper": plain_rows(data.table(table))} | ({"yours": yours} if own else {}))
         return
     parts = [one.text() for one in shown]
+    if table == "transformers":
+        parts += [f"csgcn: {text}" for text in data.table("footnotes")["text"]]
     if own:
         parts += ["The same from your runs", *(one.text() for one in own)]
     typer.echo("\n\n".join(parts))
-    if table == "transformers":
-        for text in data.table("footnotes")["text"]:
-            tell(f"csgcn: {text}")
 
 
 def _source(runs: Path, where: str | None, study: str | None) -> pd.DataFrame | Path:

@@ -116,13 +116,16 @@ class Curve:
         found = (1 - share) * values[:, lower] + share * values[:, upper]
         return {s: float(v) for s, v, r in zip(self.seeds, found, ran, strict=True) if r}
 
+    def take(self, rows: Array | NDArray[np.int64]) -> Curve:
+        """The seeds in these rows, which may repeat; temperatures that none has are left out."""
+        there = self.ran[rows].any(axis=0)
+        tables = {name: getattr(self, name)[rows][:, there] for name in ("val", "test", "ran")}
+        seeds = tuple(self.seeds[i] for i in rows)
+        return replace(self, temperatures=self.temperatures[there], seeds=seeds, **tables)
+
     def only(self, seeds: Iterable[int]) -> Curve:
-        """The same with some of its seeds; temperatures that none of them has are left out."""
-        rows = np.flatnonzero(np.isin(self.seeds, [*seeds]))
-        kept = self.ran[rows].any(axis=0)
-        tables = {name: getattr(self, name)[rows][:, kept] for name in ("val", "test", "ran")}
-        own = tuple(self.seeds[i] for i in rows)
-        return replace(self, temperatures=self.temperatures[kept], seeds=own, **tables)
+        """The same with some of its seeds."""
+        return self.take(np.flatnonzero(np.isin(self.seeds, [*seeds])))
 
     def matched(self) -> Curve:
         """The seeds that have the whole grid; all of them if none has it."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.lab.curves.conditions import Average, averaged
+from tstar.lab.curves.conditions import Average, Curve, averaged
 
 Array = NDArray[np.float64]
 RESAMPLES = 2000
@@ -68,6 +68,12 @@ def weights(names: Sequence[str], rng: np.random.Generator, resamples: int = RES
         even = np.full(len(members), 1 / len(members))
         found[:, members] = rng.multinomial(times * len(members), even)
     return found
+
+
+def redrawn(curves: Sequence[Curve], rng: np.random.Generator) -> list[Curve]:
+    """Conditions drawn again, each with its seeds drawn again: one replicate of a fit."""
+    picks = [curves[i] for i in rng.integers(len(curves), size=len(curves))]
+    return [one.take(rng.integers(len(one.seeds), size=len(one.seeds))) for one in picks]
 
 
 def weighted(counts: Array, values: Array) -> Array:

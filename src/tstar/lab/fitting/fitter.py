@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import TstarError
-from tstar.formula import Coefficients, Provenance, get
+from tstar.formula import Coefficients, Provenance
 from tstar.imports import require
 from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
 from tstar.lab.curves.lines import Interpolation, lines
-from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, read
+from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, Runs, read
 from tstar.lab.fitting.intervals import directions, intervals, walk
 from tstar.lab.fitting.model import Problem, problem
 from tstar.lab.fitting.record import SYMBOLS, Fit
-from tstar.lab.fitting.search import RESTARTS, TOLERANCE, Solution, solve
+from tstar.lab.fitting.search import RESTARTS, TOLERANCE, Solution, Solutions, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,8 +28,41 @@ Array = NDArray[np.float64]
 LEAST_TEMPERATURES = 3
 
 
+@dataclass(frozen=True)
+class How:
+    """How every fit is made; ``skip`` leaves out conditions that cannot be used."""
+
+    metric: Metric = "val"
+    average: Average = "mean"
+    interpolation: Interpolation = "lnT"
+    restarts: int = RESTARTS
+    seed: int = 0
+    skip: bool = False
+
+    def __str__(self) -> str:
+        axis = "T" if self.interpolation == "T" else "ln T"
+        return f"{self.metric} accuracy, {self.average} over seeds, linear in {axis}"
+
+    def usable(
+        self, runs: Runs, norm: str | None = "batch"
+    ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+        """The curves of the runs that a fit can use, and which were left out and why."""
+        return usable_curves(grids(read(runs), metric=self.metric, norm=norm), skip=self.skip)
+
+    def posed(self, members: Sequence[Curve], variant: str, *, check: bool = True) -> Problem:
+        """The optimization problem of some conditions."""
+        curves = lines(members, self.metric, self.average, self.interpolation)
+        return problem(members, curves, variant, check=check)
+
+    def fitted(
+        self, members: Sequence[Curve], variant: str, solved: Solutions | None = None
+    ) -> Solution:
+        """The coefficients of some conditions."""
+        return solve(self.posed(members, variant), self.seed, self.restarts, solved)
+
+
 def fit(
-    runs: pd.DataFrame | str | os.PathLike[str],
+    runs: Runs,
     variant: str = "csgcn",
     *,
     metric: Metric = "val",
@@ -67,32 +101,34 @@ def fit(
     Raises:
         TstarError: if the runs cannot tell the coefficients apart, or a condition cannot be used.
     """
-    usable, left_out = usable_curves(grids(read(runs), metric=metric, norm=norm), skip=skip)
-    task = problem(usable, lines(usable, metric, average, interpolation), variant)
-    found = solve(task, seed, restarts)
-    theta = np.array(found.theta)
-    axis = "T" if interpolation == "T" else "ln T"
-    how = f"{metric} accuracy, {average} over seeds, linear in {axis}"
+    how = How(metric, average, interpolation, restarts, seed, skip)
+    usable, left_out = how.usable(runs, norm)
+    task = how.posed(usable, variant)
+    solution = solve(task, seed, restarts)
+    theta = np.array(solution.theta)
     frame = condition_table(usable, task, theta, metric, average)
-    published = np.array([getattr(get(variant), name) for name in task.names], dtype=float)
-    numbers: Any = dict(zip(task.names, found.theta, strict=True))
+    numbers: Any = dict(zip(task.names, solution.theta, strict=True))
+    spans = {}
+    if bootstrap:
+        pose = partial(how.posed, variant=variant, check=False)
+        spans = intervals(usable, pose, theta, replicates=bootstrap, seed=seed)
     return Fit(
         coefficients=Coefficients(
             name=name or f"fitted-{variant}",
             **numbers,
-            provenance=_provenance(usable, found, how, metric, norm),
+            provenance=_provenance(usable, solution, how, norm),
         ),
-        how=how,
-        solution=found,
+        how=str(how),
+        solution=solution,
         accuracy=float(frame["accuracy"].mean()),
         baselines={
             f"{'BN, ' if norm == 'batch' else ''}T = 1": float(frame["regret_T1"].mean()),
-            f"the paper's {variant}": float(task.loss(published)),
+            f"the paper's {variant}": float(task.loss(task.published)),
         },
         conditions=frame,
-        intervals=intervals(task, theta, replicates=bootstrap, seed=seed) if bootstrap else {},
+        intervals=spans,
         flat=tuple(walk(task, theta, way, TOLERANCE) for way in directions(task)),
-        flags=tuple(_flags(usable, task, theta, frame, found)),
+        flags=tuple(_flags(usable, task, theta, frame, solution)),
         runs=sum(c.runs for c in usable),
         diverged=sum(c.diverged for c in usable),
         left_out=left_out,
@@ -110,15 +146,15 @@ def usable_curves(
     every: Sequence[Curve], *, skip: bool
 ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
     """The conditions that can carry a curve; the others are named in an error, or left out."""
-    kept = tuple(c for c in every if not unusable(c))
+    usable = tuple(c for c in every if not unusable(c))
     left_out = tuple(f"{c} ({unusable(c)})" for c in every if unusable(c))
-    if not kept or (left_out and not skip):
+    if not usable or (left_out and not skip):
         raise TstarError(
             f"Every condition needs {LEAST_TEMPERATURES} temperatures and a run that learned, but "
             f"{len(left_out)} of {len(every)} do not have them; add runs, or pass skip=True to "
             f"leave some out:\n{listed(left_out)}"
         )
-    return kept, left_out
+    return usable, left_out
 
 
 def condition_table(
@@ -143,7 +179,7 @@ def condition_table(
 
 
 def _flags(
-    usable: Sequence[Curve], task: Problem, theta: Array, frame: pd.DataFrame, found: Solution
+    usable: Sequence[Curve], task: Problem, theta: Array, frame: pd.DataFrame, solution: Solution
 ) -> list[str]:
     """What a careful reader should know, one sentence each."""
     flags = []
@@ -156,15 +192,15 @@ def _flags(
     for name, value, low, high in zip(task.names, theta, *task.bounds, strict=True):
         if min(value - low, high - value) < 1e-6 * (high - low):
             flags.append(f"{SYMBOLS[name]} sits on the bound of the search, [{low:g}, {high:g}]")
-    if not found.success:
-        flags.append("the optimizer did not converge; try more restarts")
+    if not solution.success:
+        flags.append("most restarts ended at a higher regret; try more of them")
     if len(usable) <= 2 * len(task.names):
         flags.append(f"{len(usable)} conditions are few for {len(task.names)} coefficients")
     return flags
 
 
 def _provenance(
-    usable: Sequence[Curve], found: Solution, how: str, metric: str, norm: str | None
+    usable: Sequence[Curve], solution: Solution, how: How, norm: str | None
 ) -> Provenance:
     """Ranges and settings of the runs behind a set; a setting with several values is a list."""
 
@@ -177,17 +213,19 @@ def _provenance(
         if (seen := values(name))
     }
     hidden = ("dataset", "model", "samples", "method", "options", *spans)
-    training: dict[str, Any] = {"metric": metric, **({"norm": norm} if norm else {})}
+    training: dict[str, Any] = {"metric": how.metric, **({"norm": norm} if norm else {})}
     for name in ("norm", *FOLLOW, *FACTS):
         if name not in hidden and (seen := values(name)):
             training[name] = seen[0] if len(seen) == 1 else seen
     runs, diverged = sum(c.runs for c in usable), sum(c.diverged for c in usable)
-    honest = "; test accuracy chose the coefficients, as in the paper" if metric == "test" else ""
+    honest = (
+        "; test accuracy chose the coefficients, as in the paper" if how.metric == "test" else ""
+    )
     lists = {"data sets": values("dataset"), "models": values("model")}
     note = "; ".join(f"{what}: {', '.join(map(str, names))}" for what, names in lists.items())
     return Provenance(
         f"tstar fit: {len(usable)} conditions, {runs} runs, of which {diverged} diverged and "
-        f"count as chance (1/K); {how}{honest}; {found.how}; mean regret {found.regret:.4g}",
+        f"count as chance (1/K); {how}{honest}; {solution.how}; mean regret {solution.regret:.4g}",
         {**spans, "note": note},
         training=training,
     )

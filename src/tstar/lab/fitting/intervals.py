@@ -1,19 +1,16 @@
 """How sure coefficients are: bootstrap intervals, and directions in which they may move together.
 
-An interval is the percentile interval of refits to conditions that are drawn again, widened to
-every point that the noise cannot tell from the fitted one: on lines through it, all coefficients
-whose mean regret exceeds the lowest by less than τ, the quantile (at the interval's level) of what
-the fitted coefficients lose to each refit on the refit's own conditions. So it always holds the
-estimate, and it spans a plateau.
-
-All replicates are refitted at once, by one differential evolution on an array of replicates ×
-candidates × coefficients. Half of the candidates start around the fitted coefficients, half
-anywhere. It mutates random candidates: the best one would hold every replicate near the fit, and
-make the intervals too narrow.
+An interval is the percentile interval of refits to conditions that are drawn again, each with its
+seeds drawn again. It is widened to every point that the noise cannot tell from the fitted one: on
+lines through it, all coefficients whose mean regret exceeds the lowest by less than τ, the quantile
+(at the interval's level) of what the fitted coefficients lose to each refit on the refit's own
+runs. So it always holds the estimate, and it spans a plateau. Seeds are noise in both steps of the
+bootstrap: if conditions differ by nothing else, an interval is wider than it need be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +18,12 @@ from numpy.typing import NDArray
 
 from tstar.checks import whole
 from tstar.errors import TstarError
+from tstar.lab.curves.conditions import Curve
+from tstar.lab.curves.resampling import redrawn
 from tstar.lab.fitting.model import Problem, tells_apart
+from tstar.lab.fitting.search import refit
 
 Array = NDArray[np.float64]
-CANDIDATES = 10  # a coefficient
-GENERATIONS = 250
-_CROSSOVER = 0.9
-_SPREAD = 0.02  # of the start around the fit, in widths of the box
 _STEPS = 2000
 
 
@@ -53,22 +49,46 @@ class Flat:
 
 
 def intervals(
-    problem: Problem, theta: Array, *, replicates: int, seed: int, level: float = 0.95
+    conditions: Sequence[Curve],
+    pose: Callable[[Sequence[Curve]], Problem],
+    theta: Array,
+    *,
+    replicates: int,
+    seed: int,
+    level: float = 0.95,
 ) -> dict[str, tuple[float, float]]:
-    """The interval of each coefficient, from refits to conditions that are drawn again."""
+    """The interval of each coefficient; ``pose`` makes the problem of conditions, unchecked."""
     replicates = whole("bootstrap", replicates, least=2)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-    weights = np.stack([_weights(problem, rng) for _ in range(replicates)])
-    refits = _refit(problem, weights, theta, rng)
-    mine = np.broadcast_to(theta, (replicates, 1, len(theta)))
-    lost = _loss(problem, weights, mine) - _loss(problem, weights, refits[:, None])
-    hidden = float(np.quantile(np.maximum(lost[:, 0], 0.0), level))
+    refits, lost = [], []
+    for _ in range(replicates):
+        drawn = _draw(conditions, pose, rng)
+        refits.append(refit(drawn, theta, rng))
+        lost.append(max(float(drawn.loss(theta) - drawn.loss(refits[-1])), 0.0))
+    tolerance, problem = float(np.quantile(lost, level)), pose(conditions)
     ends = [*np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0), theta]
     for direction in (*directions(problem), *np.eye(len(theta))):
-        flat = walk(problem, theta, direction, hidden)
+        flat = walk(problem, theta, direction, tolerance)
         ends += [np.array(flat.low), np.array(flat.high)]
     spans = zip(np.min(ends, axis=0).tolist(), np.max(ends, axis=0).tolist(), strict=True)
     return dict(zip(problem.names, spans, strict=True))
+
+
+def _draw(
+    conditions: Sequence[Curve],
+    pose: Callable[[Sequence[Curve]], Problem],
+    rng: np.random.Generator,
+) -> Problem:
+    """Runs drawn again, until they can tell the coefficients apart."""
+    for _ in range(100):
+        problem = pose(redrawn(conditions, rng))
+        if tells_apart(problem.design):
+            return problem
+    n, p = problem.design.shape
+    raise TstarError(
+        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients "
+        "apart; leave the bootstrap out, or add runs."
+    )
 
 
 def walk(problem: Problem, theta: Array, direction: Array, tolerance: float) -> Flat:
@@ -87,7 +107,8 @@ def walk(problem: Problem, theta: Array, direction: Array, tolerance: float) -> 
         last = len(lengths) - 1 if inside.all() else int(np.argmin(inside)) - 1
         # A fit that lies on a bound has not walked there.
         open_ended |= bool(inside.all()) and reach > 1e-3
-        ends.append(tuple((theta + lengths[max(last, 0)] * step).tolist()))
+        end = np.clip(theta + lengths[max(last, 0)] * step, low, high)
+        ends.append(tuple(end.tolist()))
     low_end, high_end = ends
     return Flat(problem.names, low_end, high_end, open_ended)
 
@@ -100,50 +121,3 @@ def directions(problem: Problem) -> Array:
     """
     found: Array = np.linalg.svd(problem.design)[2][::-1]
     return found
-
-
-def _loss(problem: Problem, weights: Array, candidates: Array) -> Array:
-    """The mean regret of (replicates, candidates, p) over each replicate's conditions."""
-    regret: Array = np.einsum("bsn,bn->bs", problem.regret(candidates), weights)
-    return regret
-
-
-def _weights(problem: Problem, rng: np.random.Generator) -> Array:
-    """How often each condition is drawn, as shares; drawn again if it cannot tell θ apart."""
-    n, p = problem.design.shape
-    for _ in range(100):
-        shares: Array = rng.multinomial(n, np.full(n, 1 / n)) / n
-        if tells_apart(problem.design[shares > 0]):
-            return shares
-    raise TstarError(
-        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients "
-        "apart; leave the bootstrap out, or add runs."
-    )
-
-
-def _refit(problem: Problem, weights: Array, theta: Array, rng: np.random.Generator) -> Array:
-    """Differential evolution (rand/1/bin, dithered) on every replicate at once: (B, p)."""
-    replicates, p = len(weights), len(theta)
-    size = CANDIDATES * p
-    low, high = problem.bounds
-    population = rng.uniform(low, high, (replicates, size, p))
-    near = theta + rng.normal(0, _SPREAD, (replicates, size // 2, p)) * (high - low)
-    population[:, : size // 2] = np.clip(near, low, high)
-    energy = _loss(problem, weights, population)
-    rows = np.arange(replicates)[:, None]
-    for _ in range(GENERATIONS):
-        base, first, second = (
-            population[rows, index] for index in rng.integers(0, size, (3, replicates, size))
-        )
-        mutant = base + rng.uniform(0.5, 1.0, (replicates, 1, 1)) * (first - second)
-        keep = rng.random((replicates, size, p)) >= _CROSSOVER
-        keep[rows, np.arange(size), rng.integers(0, p, (replicates, size))] = False
-        trial = np.where(keep, population, mutant)
-        outside = (trial < low) | (trial > high)
-        trial = np.where(outside, rng.uniform(low, high, trial.shape), trial)
-        trial_energy = _loss(problem, weights, trial)
-        improved = trial_energy <= energy
-        population = np.where(improved[..., None], trial, population)
-        energy = np.where(improved, trial_energy, energy)
-    best: Array = population[np.arange(replicates), energy.argmin(axis=1)]
-    return best

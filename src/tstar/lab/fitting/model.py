@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import TstarError, unknown
-from tstar.formula import VARIANTS
+from tstar.formula import VARIANTS, choose_variant, get
 from tstar.lab.curves.conditions import Curve, listed
 from tstar.lab.curves.lines import Lines
 
@@ -45,6 +45,18 @@ class Problem:
         """The lowest and the highest coefficients of the search, (2, p)."""
         found: Array = np.array([BOUNDS[name] for name in self.names]).T
         return found
+
+    @property
+    def published(self) -> Array:
+        """The paper's coefficients of the same variant, (p,)."""
+        paper = get(choose_variant("delta" in self.names, "gamma" in self.names))
+        return np.array([getattr(paper, name) for name in self.names], dtype=float)
+
+    def without(self, name: str) -> Problem:
+        """The special case in which a coefficient is 0."""
+        column = self.names.index(name)
+        names = tuple(n for n in self.names if n != name)
+        return replace(self, design=np.delete(self.design, column, axis=1), names=names)
 
     def temperatures(self, theta: Array) -> Array:
         """clip(Xθ, 1, 512): shape (…, p) → (…, n)."""

@@ -29,7 +29,7 @@ class Fit:
         accuracy: mean interpolated accuracy at the fitted T.
         baselines: the mean regret of T = 1 and of the paper's set of the same variant.
         conditions: one row per condition: fitted T, accuracy there, best grid T, regrets.
-        intervals: 95 % intervals of a bootstrap over conditions; empty without bootstrap.
+        intervals: 95 % intervals of a bootstrap over conditions and seeds; empty without bootstrap.
         flat: lines of coefficients that cost less than 0.1 points, flattest first.
         flags: what a careful reader should know, one sentence each.
         runs: how many runs were used. diverged: how many of them counted as chance.
@@ -96,13 +96,13 @@ class Fit:
         ]
         for name, value in self.values.items():
             band = ", ".join(f"{end:.4f}" for end in self.intervals.get(name, ()))
-            told = f"   [{band}]" if band else ""
-            told = "   not identified" if name in self.unidentified else told
-            lines.append(f"  {SYMBOLS[name]} = {value:8.4f}{told}")
+            note = f"   [{band}]" if band else ""
+            note = "   not identified" if name in self.unidentified else note
+            lines.append(f"  {SYMBOLS[name]} = {value:8.4f}{note}")
         if self.intervals and len(self.unidentified) < len(self.values):
             lines.append(
-                "  intervals: 95 %, from a bootstrap over conditions, and all that the noise "
-                "cannot tell apart"
+                "  intervals: 95 %, from a bootstrap over conditions and seeds, and all that the "
+                "noise cannot tell apart"
             )
         if self.unidentified:
             ends = zip(self.values, self.flat[0].low, self.flat[0].high, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -12,51 +11,21 @@ import numpy as np
 from tstar.errors import TstarError
 from tstar.formula import VARIANTS
 from tstar.imports import require
-from tstar.lab.curves.conditions import Average, Curve, grids, without
-from tstar.lab.curves.lines import Interpolation, lines
-from tstar.lab.curves.reading import Metric, Runs, read
-from tstar.lab.fitting.fitter import unusable, usable_curves
-from tstar.lab.fitting.model import Problem, coefficient_names, problem
-from tstar.lab.fitting.search import RESTARTS, noise, ranges, solve
+from tstar.lab.curves.conditions import Curve, grids, without
+from tstar.lab.curves.reading import Runs, read
+from tstar.lab.fitting.fitter import How, unusable, usable_curves
+from tstar.lab.fitting.model import coefficient_names
+from tstar.lab.fitting.search import Solutions, noise, ranges, solve
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NORMS = {"": "none", "_bn": "batch"}
 _ENDS = ("", "_low", "_high")
-_SIDE = (*(f"{name}{{0}}{end}" for name in ("alpha", "beta") for end in _ENDS), "accuracy{0}")
-_COLUMNS = ["dataset", "model", "conditions", *(c.format(s) for s in _NORMS for c in _SIDE)]
-
-
-@dataclass(frozen=True)
-class How:
-    """How every fit of a table is made; ``skip`` leaves out conditions that cannot be used."""
-
-    metric: Metric = "val"
-    average: Average = "mean"
-    interpolation: Interpolation = "lnT"
-    restarts: int = RESTARTS
-    seed: int = 0
-    skip: bool = False
-
-    def usable(self, runs: Runs) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
-        """The curves of the runs that a fit can use, and which were left out and why."""
-        return usable_curves(grids(read(runs), metric=self.metric), skip=self.skip)
-
-    def posed(self, members: Sequence[Curve], variant: str, *, check: bool = True) -> Problem:
-        """The optimization problem of some conditions."""
-        curves = lines(members, self.metric, self.average, self.interpolation)
-        return problem(members, curves, variant, check=check)
-
-    def fitted(self, members: Sequence[Curve], variant: str) -> tuple[tuple[float, ...], float]:
-        """The coefficients of some conditions, and their mean regret."""
-        found = solve(self.posed(members, variant), self.seed, self.restarts)
-        return found.theta, found.regret
-
-    def accuracy(self, held: Sequence[Curve], variant: str, theta: Sequence[float]) -> float:
-        """Mean accuracy of coefficients on any conditions."""
-        task = self.posed(held, variant, check=False)
-        return float(task.curves.best.mean() - task.loss(np.array(theta)))
+_COEFFICIENTS = ("alpha", "beta")
+_SIDE = (*(f"{name}{{0}}{end}" for name in _COEFFICIENTS for end in _ENDS), "accuracy{0}")
+_COLUMNS = ["dataset", "model", "conditions"]
+_COLUMNS += [c.format(s) for s in _NORMS for c in (*_SIDE, "identified{0}")]
 
 
 def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
@@ -66,10 +35,10 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     the conditions and seeds that they share; ``conditions`` counts them. ``alpha_low`` …
     ``beta_high`` is the range that the noise of the seeds cannot tell from the fit. If it reaches
     the bound of the search, α and β are **not identified** (any pair with T ≤ 1 fits if T = 1
-    is best): they are missing, and such an environment counts on neither side in the mean and S.D.
-    of α and β. The last rows are Avg. and S.D. (the population's, as in the paper, with its own
-    95 % interval) over the environments that have both sides. ``attrs["notes"]`` says what
-    ``skip=True`` left out.
+    is best): ``identified`` is False, and of the pairs that fit the one with the smallest α stands
+    there. The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval)
+    are over all environments that have both sides; if some are not identified, two more rows have
+    α and β over those that are, on every side, if any. ``attrs["notes"]`` says what ``skip=True`` left out.
 
     Args:
         runs: a data frame, a store, or conditions.
@@ -105,25 +74,35 @@ def _summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Avg. and S.D. over environments that have both sides (all, if none has)."""
     both = frame[frame["gain"].notna()] if frame["gain"].notna().any() else frame
     sides = [s for s in _NORMS if both[f"accuracy{s}"].notna().any()]  # that were run
-    coefficients = [f"{c}{s}" for s in sides for c in ("alpha", "beta")]
-    known = both[both[coefficients].notna().all(axis=1)]  # like with like: identified on every side
-    values = {name: known[name] for name in coefficients}
-    values |= {name: both[name] for name in ("accuracy", "accuracy_bn", "gain")}
-    spreads = {n: v.std(ddof=0) for n, v in values.items() if v.count() > 1}  # one has none
-    for name in coefficients if len(known) > 1 else ():  # 95 %, if the values are normal
-        chi2 = require("scipy.stats", "lab").chi2.ppf([0.975, 0.025], len(known) - 1)
-        ends = spreads[name] * np.sqrt(len(known) / chi2)
+    coefficients = [f"{c}{s}" for s in sides for c in _COEFFICIENTS]
+    # Like with like: identified on every side.
+    known = both[(both[[f"identified{s}" for s in sides]] == True).all(axis=1)]  # noqa: E712
+    rows = _averages(both, [*coefficients, "accuracy", "accuracy_bn", "gain"])
+    if 0 < len(known) < len(both):
+        rows += [
+            {**row, "model": f"{row['model']} (identified)"}
+            for row in _averages(known, coefficients)
+        ]
+    summary: pd.DataFrame = require("pandas", "lab").DataFrame(rows)
+    summary.insert(0, "dataset", "")
+    summary.attrs |= {"averaged": len(both), "identified": len(known)}
+    return summary
+
+
+def _averages(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The mean, and the S.D. with its 95 % interval for α and β, if their values are normal."""
+    spreads = {n: frame[n].std(ddof=0) for n in names if frame[n].count() > 1}  # one has none
+    for name in [n for n in spreads if n.startswith(_COEFFICIENTS)]:
+        n = frame[name].count()
+        chi2 = require("scipy.stats", "lab").chi2.ppf([0.975, 0.025], n - 1)
+        ends = spreads[name] * np.sqrt(n / chi2)
         spreads |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
-    rows = [{"model": "Avg."} | {n: v.mean() for n, v in values.items()}, {"model": "S.D."}]
-    found: pd.DataFrame = require("pandas", "lab").DataFrame([rows[0], rows[1] | spreads])
-    found.insert(0, "dataset", "")
-    found.attrs |= {"averaged": len(both), "identified": len(known)}
-    return found
+    return [{"model": "Avg."} | {n: frame[n].mean() for n in names}, {"model": "S.D."} | spreads]
 
 
 def _environment(
     place: str, members: Sequence[Curve], how: How, notes: list[str]
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """One environment: each side that can be fitted, on what both sides have if there are two."""
     sides = {
         suffix: [c for c in members if c.facts.get("norm", "batch") == norm]
@@ -134,7 +113,7 @@ def _environment(
         if not shared[""]:
             notes.append(f"{place}: not compared, since no condition has a seed of both sides")
         sides = shared if shared[""] else {**sides, "": []}
-    row: dict[str, float] = {}
+    row: dict[str, Any] = {}
     for suffix, found in sides.items():
         try:
             row |= _side(found, suffix, how) if found else {}
@@ -145,15 +124,16 @@ def _environment(
     return row
 
 
-def _side(members: Sequence[Curve], suffix: str, how: How) -> dict[str, float]:
+def _side(members: Sequence[Curve], suffix: str, how: How) -> dict[str, Any]:
     task = how.posed(members, "base")
-    found = solve(task)
-    spans, identified = ranges(task, found, noise(members, how.metric))
-    row = {f"accuracy{suffix}": 100 * (float(task.curves.best.mean()) - found.regret)}
-    for name, value in zip(task.names, found.theta, strict=True):
-        cells = (value if identified else np.nan, *spans[name])
-        row |= {f"{name}{suffix}{end}": x for end, x in zip(_ENDS, cells, strict=True)}
-    return {**row, "conditions": len(members)}
+    solution = solve(task)
+    spans, identified = ranges(task, solution, noise(members, how.metric))
+    row: dict[str, Any] = {f"identified{suffix}": identified, "conditions": len(members)}
+    row[f"accuracy{suffix}"] = 100 * (float(task.curves.best.mean()) - solution.regret)
+    for name, value in zip(task.names, solution.theta, strict=True):
+        cells = zip(_ENDS, (value, *spans[name]), strict=True)
+        row |= {f"{name}{suffix}{end}": x for end, x in cells}
+    return row
 
 
 def _matched(plain: Sequence[Curve], bn: Sequence[Curve]) -> dict[str, list[Curve]]:
@@ -172,57 +152,65 @@ def _matched(plain: Sequence[Curve], bn: Sequence[Curve]) -> dict[str, list[Curv
 
 
 def folds(
-    found: Sequence[Curve], variant: str, how: How
+    members: Sequence[Curve], variant: str, how: How, solved: Mapping[str, Solutions] | None = None
 ) -> Iterator[tuple[list[Curve], tuple[float, ...]]]:
     """For each data set: its conditions, and the coefficients fitted without them (CO)."""
-    names = sorted({str(c.facts["dataset"]) for c in found})
+    names = sorted({str(c.facts["dataset"]) for c in members})
     if len(names) < 2:
         raise TstarError(
             f"Cross-validation needs at least two data sets, got {', '.join(names)}; add another."
         )
-    for left in names:
-        others = [c for c in found if str(c.facts["dataset"]) != left]
+    for name in names:
+        others = [c for c in members if str(c.facts["dataset"]) != name]
         try:
-            theta, _ = how.fitted(others, variant)
+            theta = how.fitted(others, variant, (solved or {}).get(name)).theta
         except TstarError as error:
-            raise TstarError(f"With {left!r} left out: {error}") from error
-        yield [c for c in found if str(c.facts["dataset"]) == left], theta
+            raise TstarError(f"With {name!r} left out: {error}") from error
+        yield [c for c in members if str(c.facts["dataset"]) == name], theta
 
 
-def correction_table(runs: Runs, **keywords: Any) -> pd.DataFrame:
+def correction_table(runs: Runs, *, variant: str | None = None, **keywords: Any) -> pd.DataFrame:
     """Mean accuracy [%] of each correction on each data set, cross-validated (CO) and global (GO).
 
-    The paper's table of corrections, with the global fit without correction added. A correction
-    that the runs cannot identify has missing values; ``attrs["notes"]`` says why.
+    The paper's table of corrections, with the global fit without correction added; of one
+    ``variant`` if it is given. A correction that the runs cannot identify has missing values;
+    ``attrs["notes"]`` says why.
     """
     how = How(**keywords)
-    found, left_out = how.usable(runs)
-    by_csg = sorted(found, key=lambda c: float(c.facts.get("csg") or np.inf))
+    members, left_out = how.usable(runs)
+    by_csg = sorted(members, key=lambda c: float(c.facts.get("csg") or np.inf))
     places = [*dict.fromkeys(str(c.facts["dataset"]) for c in by_csg)]
+    # Variants share their special cases, which are solved once.
+    solved: dict[str, Solutions] = {place: {} for place in ("", *places)}
 
     def row(variant: str, optimization: str) -> Mapping[str, Any]:
         if optimization == "CO":
-            thetas = {str(h[0].facts["dataset"]): theta for h, theta in folds(found, variant, how)}
+            each = folds(members, variant, how, solved)
+            thetas = {str(held[0].facts["dataset"]): theta for held, theta in each}
         else:
-            thetas = dict.fromkeys(places, how.fitted(found, variant)[0])
+            thetas = dict.fromkeys(places, how.fitted(members, variant, solved[""]).theta)
         scores = {}
         for place, theta in thetas.items():
-            held = [c for c in found if str(c.facts["dataset"]) == place]
-            scores[place] = 100 * how.accuracy(held, variant, theta)
+            held = [c for c in members if str(c.facts["dataset"]) == place]
+            task = how.posed(held, variant, check=False)
+            scores[place] = 100 * float(task.curves.best.mean() - task.loss(np.array(theta)))
         return {**scores, "avg": float(np.mean([*scores.values()]))}
 
-    keys = [(variant, how_) for how_ in ("CO", "GO") for variant in VARIANTS]
+    names = VARIANTS if variant is None else (variant,)
+    keys = [(name, optimization) for optimization in ("CO", "GO") for name in names]
     return _noted(["correction", "optimization", *places, "avg"], keys, row, left_out)
 
 
 def coefficient_table(runs: Runs, **keywords: Any) -> pd.DataFrame:
     """The four sets by global optimization: the paper's last coefficient table, and the regret."""
     how = How(**keywords)
-    found, left_out = how.usable(runs)
+    members, left_out = how.usable(runs)
+    solved: Solutions = {}
 
     def row(variant: str) -> Mapping[str, Any]:
-        theta, regret = how.fitted(found, variant)
-        return {**dict(zip(coefficient_names(variant), theta, strict=True)), "regret": regret}
+        solution = how.fitted(members, variant, solved)
+        numbers = zip(coefficient_names(variant), solution.theta, strict=True)
+        return {**dict(numbers), "regret": solution.regret}
 
     columns = ["variant", "alpha", "beta", "gamma", "delta", "regret"]
     return _noted(columns, [(variant,) for variant in VARIANTS], row, left_out)

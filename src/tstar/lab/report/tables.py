@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from tstar.formula import VARIANTS
 from tstar.lab.cells import disarmed
 from tstar.lab.curves import FACTS, Condition, conditions, read
 from tstar.lab.curves.conditions import Average, averaged
+from tstar.lab.curves.lines import Interpolation
 from tstar.lab.curves.reading import Metric
 from tstar.lab.curves.resampling import Array, estimate, what_is_drawn
-from tstar.lab.fitting import coefficient_table, correction_table, per_environment
+from tstar.lab.fitting import How, coefficient_table, correction_table, per_environment
 from tstar.lab.paper.catalogue import METHODS, Spec, dataset_name, expected_marks, spec
 from tstar.lab.paper.loading import marks, model_name, printed
 from tstar.lab.report.headline import places
@@ -395,9 +396,9 @@ _RESULTS = (
 _ENVIRONMENTS = (
     " If a data set was run without BN and with it, both sides are fitted to the n conditions and "
     "the seeds that they share. In brackets: all values that the noise of the seeds cannot tell "
-    "from the fit. If they reach the bound of the search, α and β are not identified: any pair "
-    "on that line is as good. Avg. and S.D. are over the {averaged} environments of both sides, "
-    "those of α and β over the {identified} that are identified."
+    "from the fit. If they reach the bound of the search, α and β are not identified (*): any pair "
+    "on that line is as good, and the one with the smallest α is shown. Avg. and S.D. are over the "
+    "{averaged} environments of both sides; of these {identified} are identified."
 )
 
 
@@ -438,19 +439,29 @@ def printed_tables(name: str) -> list[Table]:
 
 
 def own_tables(
-    name: str, runs: Any, metric: Metric = "test", *, average: Average | None = None
+    name: str,
+    runs: Any,
+    metric: Metric = "test",
+    *,
+    average: Average | None = None,
+    interpolation: Interpolation = "lnT",
 ) -> list[Table]:
     """One table of the paper, with the rows and columns that your own runs fill.
 
     ``average`` is over seeds: by default the median in tables of results, as the paper has it, and
-    the mean that its fits interpolate in tables of coefficients.
+    the mean that its fits interpolate in tables of coefficients. These may interpolate in ``"T"``.
     """
     kind = spec(name)
     if metric not in ("val", "test"):
         raise unknown("metric", metric, ("val", "test"))
     if name in FITTED:
-        how: Any = {"metric": metric, "average": average or "mean"}
-        return [fitted(name, FITTED[name](runs, skip=True, **how), how)]
+        how = How(metric, average or "mean", interpolation, skip=True)
+        return [fitted(name, FITTED[name](runs, **asdict(how)), how)]
+    if interpolation != "lnT":
+        raise TstarError(
+            f"Only tables of coefficients interpolate in T, got {name!r}; choose one of "
+            f"{', '.join(FITTED)}."
+        )
     if not kind.marked:
         raise TstarError(
             f"Runs can be set next to a table of results, got {name!r}; choose one of "
@@ -471,14 +482,10 @@ def own_tables(
     ]
 
 
-def fitted(name: str, frame: pd.DataFrame, how: Mapping[str, Any]) -> Table:
+def fitted(name: str, frame: pd.DataFrame, how: How) -> Table:
     """A table of coefficients that :mod:`tstar.lab.fitting` made."""
-    axis = "T" if how.get("interpolation") == "T" else "ln T"
-    note = (
-        f"Fitted to {how['metric']} accuracy, {how['average']} over seeds, linear in {axis} "
-        "between temperatures."
-    )
-    if how["metric"] == "test":
+    note = f"Fitted to {how} between temperatures."
+    if how.metric == "test":
         note += (
             " Test accuracy chose the coefficients, as in the paper: what they gain on the same "
             "runs is optimistic."
@@ -498,16 +505,17 @@ def fitted(name: str, frame: pd.DataFrame, how: Mapping[str, Any]) -> Table:
 
 
 def _with_ranges(frame: pd.DataFrame) -> pd.DataFrame:
-    """The environments with the range of α and β beside the value, or "not identified"."""
+    """The environments with the range of α and β beside the value, and * if not identified."""
     shown = frame.astype(object)
-    for name in ("alpha", "beta", "alpha_bn", "beta_bn"):
-        cells = []
-        ends = (shown.pop(f"{name}_low"), shown.pop(f"{name}_high"))
-        for value, low, high in zip(frame[name], *ends, strict=True):
-            known = f"{value:.2f}" if value == value else None
-            span = f"[{low + 0.0:.2f}, {high + 0.0:.2f}]"
-            cells.append(f"{known or 'not identified'} {span}" if low == low else known)
-        shown[name] = cells
+    for side in ("", "_bn"):
+        marks = ["*" * (known is False) for known in shown.pop(f"identified{side}")]
+        for name in (f"alpha{side}", f"beta{side}"):
+            ends = (shown.pop(f"{name}_low"), shown.pop(f"{name}_high"))
+            cells = []
+            for value, mark, low, high in zip(frame[name], marks, *ends, strict=True):
+                span = f" [{low + 0.0:.2f}, {high + 0.0:.2f}]" if low == low else ""
+                cells.append(f"{value + 0.0:.2f}{mark}{span}" if value == value else None)
+            shown[name] = cells
     return shown
 
 
