@@ -167,7 +167,7 @@ def test_parts_of_one_s_own_are_named(make_store):
         return [(mine(spec), result) for spec, result in rows]
 
     records = load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))
-    assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, loss focal, 6 epochs"}
+    assert {s.title for s in records.sweeps} == {"easy · Net · sgd, lr 0.1, 6 epochs, loss focal"}
     assert all(s.law is None for s in records.sweeps)
     with pytest.raises(TstarError, match="the law was not measured"):
         records.judged()

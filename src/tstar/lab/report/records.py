@@ -20,7 +20,7 @@ from tstar.lab.curves import FACTS, Condition, Curve, Judged, conditions, judge,
 from tstar.lab.curves.conditions import Average, order, without
 from tstar.lab.curves.reading import Metric, ordinary
 from tstar.lab.report.law import law, of_paper
-from tstar.lab.sweep.columns import FINAL, json_object
+from tstar.lab.sweep.columns import FINAL, TABLE, json_object
 from tstar.lab.sweep.spec import OWN
 from tstar.text import printable
 
@@ -29,12 +29,8 @@ _SHOWN = ("dataset", "domain", "num_classes", "csg", "model", "num_features", "n
 _LAW = "tstar's own, at each run's own learning rate"
 # Which accuracy, in words.
 ACCURACIES = {"val": "validation", "test": "test"}
-# How a fact is said in a title.
-_SAID = {
-    **{"size": "{} px", "samples": "{} samples", "epochs": "{} epochs", "steps": "{} steps"},
-    **{"num_classes": "K = {}", "num_features": "M = {}"},
-    **dict.fromkeys(("optimizer", "scenario", "schedule", "dataset", "model"), "{}"),
-}
+# Facts whose value says it all.
+_BARE = ("optimizer", "scenario", "schedule", "dataset", "model")
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +275,14 @@ def _setting(
 
 
 def say(name: str, value: Any) -> str:
-    """A fact in words: "16 px", "lr 0.1"; empty if it is missing."""
-    form = _SAID.get(name, f"{name.replace('_', ' ')} {{}}")
-    return form.format(text(value)) if text(value) else ""
+    """A fact in words, by the table of fields: "16 px", "M = 64", "lr 0.1"; empty without one."""
+    shown, about = text(value), TABLE[name].metadata if name in TABLE else {}
+    if not shown or name in _BARE:
+        return shown
+    if unit := about.get("unit"):
+        return f"{shown} {unit}"
+    label = about.get("label") or name.replace("_", " ")
+    return f"{label} = {shown}" if len(label) == 1 else f"{label} {shown}"
 
 
 def people(value: float) -> str:

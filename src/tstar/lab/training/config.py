@@ -118,7 +118,6 @@ class Config(Training):
         "random rotations up to so many degrees",
         15.0,
         label="rotation",
-        unit="°",
         check=partial(_size, most=180),
     )
     test_curve: bool = described(
