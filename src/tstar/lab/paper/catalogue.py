@@ -40,7 +40,7 @@ def rows_of(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 @dataclass(frozen=True)
-class Spec:
+class Printed:
     """One table.
 
     Attributes:
@@ -75,12 +75,12 @@ class Spec:
 
 
 SPECS = {
-    name: Spec(name, label, tuple(keys.split()), bool(marked), caption)
+    name: Printed(name, label, tuple(keys.split()), bool(marked), caption)
     for name, label, keys, marked, caption in rows_of("tables")[1:]
 }
 
 
-def spec(name: str) -> Spec:
+def spec(name: str) -> Printed:
     """The description of the table of that name."""
     if name not in SPECS:
         raise unknown("table of the paper", name, SPECS)
