@@ -24,7 +24,7 @@ from tstar.lab.curves.lines import Interpolation
 from tstar.lab.curves.reading import Metric
 from tstar.lab.curves.resampling import Array, estimate, what_is_drawn
 from tstar.lab.fitting import How, coefficient_table, correction_table, per_environment
-from tstar.lab.paper.catalogue import METHODS, Spec, dataset_name, expected_marks, spec
+from tstar.lab.paper.catalogue import METHODS, Printed, dataset_name, expected_marks, spec
 from tstar.lab.paper.loading import marks, model_name, printed
 from tstar.lab.report.headline import places
 from tstar.lab.report.law import law, number, of_paper
@@ -520,7 +520,7 @@ def _with_ranges(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _measured(
-    kind: Spec, block: pd.DataFrame, every: Sequence[Condition], average: Average
+    kind: Printed, block: pd.DataFrame, every: Sequence[Condition], average: Average
 ) -> dict[str, Any]:
     """The frame of one block of a table, with its digits, marks and signs."""
     values: dict[str, pd.Series] = {}
@@ -576,7 +576,7 @@ def _matched(part: pd.DataFrame) -> pd.DataFrame:
     return best
 
 
-def _scores(kind: Spec, every: Sequence[Condition], metric: Metric) -> pd.DataFrame:
+def _scores(kind: Printed, every: Sequence[Condition], metric: Metric) -> pd.DataFrame:
     """One row per condition, method and seed that belongs to the table, with its place in it."""
     rows = []
     for i, condition in enumerate(every):
@@ -627,7 +627,7 @@ def _methods(
                 yield smooth, method, curve.at_by_seed(T, metric), True
 
 
-def _place(kind: Spec, facts: Mapping[str, Any], smoothed: bool) -> tuple[str, str] | None:
+def _place(kind: Printed, facts: Mapping[str, Any], smoothed: bool) -> tuple[str, str] | None:
     """Block and column of a condition: the data set's own name, and the model's."""
     if smoothed != (kind.name == "smoothing"):
         return None
@@ -641,7 +641,7 @@ def _place(kind: Spec, facts: Mapping[str, Any], smoothed: bool) -> tuple[str, s
     return (dataset if kind.block else "", model)
 
 
-def _printed_order(kind: Spec, column: str) -> tuple[int, str]:
+def _printed_order(kind: Printed, column: str) -> tuple[int, str]:
     name = dataset_name(column.split()[0])  # the paper's order, if it has the data set
     return (kind.values.index(name) if name in kind.values else len(kind.values), column)
 
