@@ -17,8 +17,9 @@ from torch import nn
 
 from tstar.lab.data import DataSet, load, tokenize
 from tstar.lab.data.loading import default_root
-from tstar.lab.models import zoo
+from tstar.lab.models import build, zoo
 from tstar.lab.sweep.materials import load_weights
+from tstar.output_layer import find_head
 
 PIXELS, TOKENS = 48, 24
 MOST = (2500, 1000)  # samples of a data set, training and test
@@ -48,6 +49,22 @@ def minilm_lora(num_classes: int, in_channels: int, pretrained: bool) -> nn.Modu
     inject_adapter_in_model(config, model)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("lora_" in name or "classifier" in name)
+    return model
+
+
+def frozen_vgg9(num_classes: int, in_channels: int, num_features: int) -> nn.Module:
+    return _frozen("vgg9", num_classes, in_channels, num_features)
+
+
+def frozen_vit4(num_classes: int, in_channels: int, num_features: int) -> nn.Module:
+    return _frozen("vit4", num_classes, in_channels, num_features)
+
+
+def _frozen(name: str, num_classes: int, in_channels: int, num_features: int) -> nn.Module:
+    """A network of which the output layer alone is trained."""
+    model = build(name, num_classes, in_channels=in_channels, num_features=num_features)
+    model.requires_grad_(False)
+    find_head(model).layer.requires_grad_(True)
     return model
 
 

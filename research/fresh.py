@@ -1,392 +1,373 @@
-"""A fresh test of the table of recipes: trainings that are drawn and advised before any of them is run.
+"""A fresh test of the table of recipes: trainings drawn and predicted before any of them is run.
 
-    python -m research.fresh draw                        # → results/fresh/conditions.csv
+    python -m research.fresh predict --data-root DATA   # → results/fresh/predictions.csv
+    python -m research.fresh pretrain --data-root DATA  # → DATA/NETWORK_cifar10.pt
+    python -m research.fresh run --store fresh.db --data-root DATA --workers 2
+    python -m research.fresh page                       # → results/fresh/README.md
 
-What version 0.2 advised is results/fresh/kernel_advice.json, written by this file of commit d901fcb.
-
-``SEED`` draws everything. From scratch there are twelve trainings with SGD and twelve with AdamW: seven of images,
-three of texts, one of signals and one of tables each. Four of each twelve have more than 4,000 steps, and four of
-each twelve users have tuned: a small search of the plain model sets their rate and decay. Output layers are native.
-Fourteen trainings are fine-tunings at the usual rate, two of them with a frozen trunk.
+results/fresh/conditions.csv was drawn, and version 0.2's advice written, by this file's earlier
+versions (commits 0deae58 and d901fcb). A run takes its numbers from predictions.csv, so that what
+is run is what was predicted. DATA also has what benchmarks/pretrained_weights.py and
+research/atlas_data.py write.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+import tstar
+from research.markdown import fill
+from tstar.lab.sweep.columns import FINAL
+from tstar.lab.sweep.execute import Job, execute
+from tstar.lab.sweep.materials import DataKey, build_model, load_data, make_example
+from tstar.lab.sweep.run import run_study
 from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import Study
+from tstar.lab.sweep.transfer import export
+from tstar.law import law_temperature
+from tstar.training import Training
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "fresh"
-SEED = 40
+SEEDS, SEARCH_SEED = (0, 1), 2
 HELD_OUT = 0.2  # share of the samples that a search is judged by
-PER_CLASS = 24  # samples of a class that are trained on, at the least
-SAMPLES = {"scratch": (1500, 10_000), "finetune": (500, 5000)}
-STEPS = {"short": (1000, 4000), "long": (4000, 8000), "finetune": (300, 2000)}
-SECONDS = 110.0  # the most that one run may take on one core, by ``step_seconds``
-LONG, TUNED = 4, 4  # of the twelve trainings with one optimizer
-RATES, DECAYS = (
-    (1 / 9, 1 / 3, 1.0, 3.0, 9.0),
-    (1 / 3, 1.0, 3.0),
-)  # where a search may end, times the usual ones
-
-
-@dataclass(frozen=True)
-class Network:
-    """A network as the lab builds it; ``cost`` is milliseconds per step and per sample (16 pixels, M = 64)."""
-
-    kind: str
-    norms: str
-    widths: tuple[int, ...]
-    cost: tuple[float, float]
-    model: str = ""
-
-
-NETWORKS = {
-    "resnet10": Network("convnet", "batch-norms", (64, 128), (3, 0.09)),
-    "vgg9": Network("convnet", "batch-norms", (64, 128, 256), (2, 0.06)),
-    "pyramidnet10": Network("convnet", "batch-norms", (64, 128), (4, 0.3)),
-    "cnn4": Network("convnet", "no norms", (64, 128, 256), (1, 0.035)),
-    "vit4": Network("transformer", "layer-norms", (64, 128), (4, 0.2)),
-    "convnext4": Network("convnet", "layer-norms", (64, 128), (8, 0.3)),
-    "mixer4": Network("mlp", "layer-norms", (64, 128), (4, 0.17)),
-    "resnet10-1d": Network("convnet", "batch-norms", (64, 128), (2, 0.12)),
-    "cnn4-1d": Network("convnet", "no norms", (64, 128), (1, 0.05)),
-    "mlp": Network("mlp", "batch-norms", (128, 256, 512), (0.5, 0.02)),
-    "mlp-no-norm": Network("mlp", "no norms", (128, 256, 512), (0.5, 0.02)),
-    "text-cnn": Network("convnet", "no norms", (300,), (12, 0.06), "research.texts:cnn"),
-    "text-lstm": Network("recurrent", "no norms", (256,), (12, 0.1), "research.texts:lstm"),
-    "text-transformer": Network(
-        "transformer", "layer-norms", (128,), (12, 0.4), "research.texts:transformer"
-    ),
-    "mobilenet": Network(
-        "convnet", "batch-norms", (1280,), (5, 2.1), "research.finetuning:mobilenet"
-    ),
-    "minilm": Network(
-        "transformer", "layer-norms", (384,), (20, 7.0), "research.finetuning:minilm"
-    ),
+RATES, DECAYS = (1 / 9, 1 / 3, 1.0, 3.0, 9.0), (1 / 3, 1.0, 3.0)  # where a search may end
+MODELS = {  # those that are not the lab's; their width is their own
+    **{f"text-{name}": f"research.texts:{name}" for name in ("cnn", "lstm", "transformer")},
+    **{name: f"research.finetuning:{name}" for name in ("mobilenet", "minilm")},
 }
-# Data sets by domain: classes, training samples (validation included).
-DATA = {
-    "image": {
-        "cifar10_whole": (10, 50_000),
-        "cifar100_32": (100, 5000),
-        "gtsrb_32": (43, 3999),
-        "flowers102_32": (102, 3505),
-        "caltech101_32": (101, 3498),
-    },
-    "text": {"banking77": (77, 10_003), "clinc150": (150, 15_000), "movies": (2, 8484)},
-    "signal": {"uci_har": (6, 3676)},
-    "table": {"diamonds": (5, 36_140)},
-}
-# Which networks the twelve have, by optimizer; images first.
-SCRATCH = {
-    "sgd": {
-        "image": ("resnet10", "resnet10", "vgg9", "vgg9", "pyramidnet10", "cnn4", "convnext4"),
-        "text": ("mlp", "mlp-no-norm", "text-cnn"),
-        "signal": ("resnet10-1d",),
-        "table": ("mlp-no-norm",),
-    },
-    "adamw": {
-        "image": ("vit4", "vit4", "convnext4", "mixer4", "resnet10", "vgg9", "cnn4"),
-        "text": ("text-cnn", "text-lstm", "text-transformer"),
-        "signal": ("cnn4-1d",),
-        "table": ("mlp",),
-    },
-}
-HASHED = ("mlp", "mlp-no-norm")  # take texts as counts of hashed words, the others as tokens
-# Learning rates, weight decays and schedules as people take them: decks, each dealt in random order and then anew.
-USUAL = {
-    "lr, sgd, batch-norms": (0.1, 0.1, 0.1, 0.05, 0.01),
-    "lr, sgd, layer-norms": (0.03, 0.01),
-    "lr, sgd, no norms": (0.01, 0.01, 0.03),
-    "lr, adamw": (1e-3, 1e-3, 1e-3, 5e-4, 3e-4),
-    "weight_decay, sgd": (5e-4, 5e-4, 1e-4),
-    "weight_decay, adamw": (0.01, 0.01, 0.01, 0.05, 1e-4),
-    "schedule": (*("cosine",) * 5, "linear", "one-cycle", "constant"),
-}
-# Pretrained networks: network, data set, optimizer, classes (all if None), frozen. Those that are not MobileNet or
-# MiniLM are pretrained on whole CIFAR-10 first (``pretrain``).
-FINETUNED = (
-    ("mobilenet", "caltech101_96", "sgd", 60, False),
-    ("mobilenet", "flowers102_96", "adamw", None, False),
-    ("mobilenet", "gtsrb_32", "sgd", None, False),
-    ("mobilenet", "cifar10_32", "adamw", None, False),
-    ("minilm", "banking77", "adamw", None, False),
-    ("minilm", "clinc150", "adamw", 50, False),
-    ("minilm", "movies_few", "adamw", None, False),
-    ("resnet10", "flowers102_32", "sgd", None, False),
-    ("resnet10", "cifar100_32", "sgd", 20, False),
-    ("resnet10", "caltech101_32", "adamw", None, False),
-    ("vgg9", "gtsrb_32", "sgd", 15, False),
-    ("vgg9", "caltech101_32", "sgd", None, True),
-    ("vit4", "cifar100_32", "adamw", None, True),
-    ("vit4", "flowers102_32", "sgd", 40, False),
-)
-FINETUNED_DATA = {
-    "caltech101_96": (101, 1515),
-    "flowers102_96": (102, 1530),
-    "gtsrb_32": (43, 3999),
-    "cifar10_32": (10, 5000),
-    "banking77": (77, 10_003),
-    "clinc150": (150, 15_000),
-    "movies_few": (2, 2500),
-    "flowers102_32": (102, 3505),
-    "caltech101_32": (101, 3498),
-    "cifar100_32": (100, 5000),
-}
-THINNED = 2500  # the most samples of research.finetuning's sets
+PARTS = "research.rival_parts:"
+FACTS = ("optimizer", "momentum", "batch_size", "steps", "samples", "schedule", "scenario", "tuned")
+PRETRAINED = ("resnet10", "vgg9", "vit4")
+PRETRAINING = 30 * 352  # steps: 30 epochs of CIFAR-10
+Drawn = Any  # a line of conditions.csv: one training in the record's names
+Numbers = tuple[float, float]  # the user's rate and decay
+Results = dict[str, dict[str, Any]]  # finished runs by identity
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """One training, in the record's names; ``samples`` are trained on, a validation part is beside them."""
-
-    number: int
-    scenario: str
-    network: str
-    dataset: str
-    domain: str
-    kind: str
-    norms: str
-    num_features: int
-    num_classes: int
-    samples: int
-    optimizer: str
-    lr: float
-    momentum: float | None
-    weight_decay: float
-    batch_size: int
-    steps: int
-    epochs: float
-    schedule: str
-    label_smoothing: float
-    tuned: bool
-    size: int | None
-    augment: bool
-    amp: bool
-    seconds: float  # of one run on one core, estimated
-
-    def spec(self) -> Spec:
-        """The plain run at the drawn rate and decay."""
-        network, pretrained = NETWORKS[self.network], self.scenario == "finetune"
-        own = {"mobilenet": "default", "minilm": "default"}
-        config: dict[str, Any] = dict(
-            steps=self.steps,
-            batch_size=self.batch_size,
-            optimizer=self.optimizer,
-            lr=self.lr,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            warmup=0.1 if self.schedule == "linear" else 0.0,
-            val_fraction=HELD_OUT,
-            augment=self.augment,
-            amp=self.amp,
-        )
-        frozen = pretrained and self.norms == "frozen"
-        model = (
-            f"research.finetuning:frozen_{self.network}"
-            if frozen
-            else network.model or self.network
-        )
-        fixed = network.model != ""  # its width is its own
-        available = (FINETUNED_DATA if pretrained else DATA[self.domain])[self.dataset][0]
-        return Spec(
-            dataset=self._reader() + self.dataset,
-            model=model,
-            size=self.size,
-            num_features=None if fixed else self.num_features,
-            scenario=self.scenario,
-            weights=own.get(self.network, f"{self.network}_cifar10.pt") if pretrained else None,
-            classes=None if self.num_classes == available else self.num_classes,
-            samples=math.ceil(self.samples / (1 - HELD_OUT)),
-            temperature=1.0,
-            norm="none",
-            **config,
-        )
-
-    def _reader(self) -> str:
-        """The module that reads the data set; none for those of the lab."""
-        if self.network in ("mobilenet", "minilm"):
-            return "research.texts:" if self.dataset == "movies_few" else "research.finetuning:"
-        return "research.texts:" if self.domain == "text" and self.network not in HASHED else ""
+def identity(spec: Spec) -> str:
+    """A run without the data's checksum, which is known once the data are read."""
+    return replace(spec, data_checksum=None).key
 
 
-def step_seconds(network: str, num_features: int, size: int | None, batch_size: int) -> float:
-    """On one core, from earlier runs; those of MobileNet and MiniLM have sizes of their own."""
-    fixed, sample = NETWORKS[network].cost
-    width = 1.0 if NETWORKS[network].model else num_features / 64
-    pixels = 1.0 if size is None or network in ("mixer4", "mobilenet") else (size / 16) ** 2
-    return (fixed + batch_size * sample * width * pixels) / 1000
+def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
+    finished = (dict(row) for row in rows if row["status"] in FINAL)
+    return {identity(Spec(**json.loads(row["spec"]))): row for row in finished}
 
 
-def drawn() -> list[Drawn]:
-    """Every training: 24 from scratch, SGD and AdamW in turn, and the fine-tunings, in the order of their runs."""
-    random = np.random.default_rng(SEED)
-    decks = {name: _dealt(cards, random) for name, cards in USUAL.items()}
-    halves = [_half(optimizer, random, decks) for optimizer in SCRATCH]
-    scratch = [training for pair in zip(*halves, strict=True) for training in pair]
-    order = random.permutation(len(FINETUNED))
-    tuned = [_finetuning(*FINETUNED[place], random) for place in order]
-    return [replace(training, number=n) for n, training in enumerate([*scratch, *tuned], 1)]
+@cache
+def drawn() -> tuple[Drawn, ...]:
+    """Every training, in the order in which they are run."""
+    lines = pd.read_csv(FOLDER / "conditions.csv").astype(object)
+    return tuple(lines.where(lines.notna(), None).itertuples(index=False, name="Drawn"))
 
 
-def _dealt(cards: tuple[Any, ...], random: np.random.Generator) -> Iterator[Any]:
-    while True:
-        yield from (cards[place] for place in random.permutation(len(cards)))
+def own_numbers(training: Drawn) -> Numbers:
+    return training.lr, training.weight_decay
 
 
-def _half(
-    optimizer: str, random: np.random.Generator, decks: Mapping[str, Iterator[Any]]
-) -> list[Drawn]:
-    """The trainings from scratch with one optimizer, in random order."""
-    pairs = []
-    for domain, networks in SCRATCH[optimizer].items():
-        sets = [str(name) for _ in networks for name in random.permutation(list(DATA[domain]))]
-        pairs += [(domain, network, data) for network, data in zip(networks, sets, strict=False)]
-    pairs = [pairs[place] for place in random.permutation(len(pairs))]
-    count = len(pairs)
-    long, tuned = (random.permutation(count) < many for many in (LONG, TUNED))
+def plain(training: Drawn, numbers: Numbers, seed: int = 0) -> Spec:
+    """The user's run; ``samples`` of a training are without the part that is held out."""
+    frozen, own = training.norms == "frozen", training.network in ("mobilenet", "minilm")
+    network = f"research.finetuning:frozen_{training.network}" if frozen else training.network
+    module = "research.finetuning:" if own else ""
+    if training.domain == "text" and (not own or training.dataset == "movies_few"):
+        module = "" if training.network.startswith("mlp") else "research.texts:"
+    weights = "default" if own else f"{training.network}_cifar10.pt"
+    return Spec(
+        dataset=module + training.dataset,
+        classes=training.num_classes,
+        samples=math.ceil(training.samples / (1 - HELD_OUT)),
+        val_fraction=HELD_OUT,
+        size=None if training.size is None else int(training.size),
+        augment=training.augment,
+        model=MODELS.get(network, network),
+        num_features=None if network in MODELS else training.num_features,
+        scenario=training.scenario,
+        weights=weights if training.scenario == "finetune" else None,
+        optimizer=training.optimizer,
+        lr=numbers[0],
+        weight_decay=numbers[1],
+        batch_size=training.batch_size,
+        steps=training.steps,
+        schedule=training.schedule,
+        warmup=0.1 if training.schedule == "linear" else 0.0,
+        amp=training.amp,
+        temperature=1.0,
+        norm="none",
+        seed=seed,
+    )
+
+
+def digits(value: float, count: int = 3) -> float:
+    """So few digits that a rate reached in two ways is one rate."""
+    return float(f"{value:.{count}g}")
+
+
+# -- the search of a tuned user --------------------------------------------------------------------
+def points(training: Drawn) -> Iterator[Numbers]:
+    """Where the user may stand: at the drawn rate and decay, or wherever a search may end."""
+    lr, decay = own_numbers(training)
+    if not training.tuned:
+        yield lr, decay
+        return
+    yield from ((digits(lr * rate), digits(decay * by)) for rate in RATES for by in DECAYS)
+
+
+def search(training: Drawn, found: Results) -> tuple[Numbers | None, list[Spec]]:
+    """The user's numbers, or the runs that a search needs next.
+
+    A third of the rate, the rate and three times it; one rate further in the better direction; a
+    third of the decay and three times it at the best rate. Validation on seed 2 decides.
+    """
+    lr, decay = own_numbers(training)
+    if not training.tuned:
+        return (lr, decay), []
+
+    def at(rate: float, by: float) -> Spec:
+        return plain(training, (digits(lr * rate), digits(decay * by)), SEARCH_SEED)
+
+    def score(rate: float, by: float = 1.0) -> float:
+        return found[identity(at(rate, by))]["val_accuracy"] or 0.0  # of a diverged run
+
+    def missing(rates: tuple[float, ...], decays: tuple[float, ...] = (1.0,)) -> list[Spec]:
+        specs = [at(rate, by) for rate in rates for by in decays]
+        return [spec for spec in specs if identity(spec) not in found]
+
+    rates: tuple[float, ...] = RATES[1:4]
+    if left := missing(rates):
+        return None, left
+    rates = (*rates, RATES[0] if score(RATES[1]) > score(RATES[3]) else RATES[4])
+    if left := missing(rates):
+        return None, left
+    best = max(rates, key=score)
+    if left := missing((best,), DECAYS):
+        return None, left
+    by = max(DECAYS, key=lambda by: score(best, by))
+    return (digits(lr * best), digits(decay * by)), []
+
+
+# -- the predictions -------------------------------------------------------------------------------
+def predict(root: str) -> pd.DataFrame:
+    """What ``tstar.recommend`` says of each user's network, before anything is run."""
+    lines = []
+    for training in drawn():
+        spec = replace(plain(training, own_numbers(training)), scenario="scratch", weights=None)
+        data = load_data(DataKey.of(spec), root)
+        model, example = build_model(spec, data, root), make_example(data)
+        csg = difficulty(training, root) if training.scenario == "finetune" else None
+        facts = {name: getattr(training, name) for name in FACTS}
+        for lr, decay in points(training):
+            facts |= {"lr": lr, "weight_decay": decay, "csg": csg}
+            advice = tstar.recommend(model, example_input=example, **facts)
+            gain = advice.row.native
+            lines.append(
+                {"number": training.number, "user_lr": lr, "user_weight_decay": decay}
+                | {"row": advice.row.name, "known": advice.row.known, "norm": advice.norm}
+                | {"temperature": advice.temperature, "lr": advice.lr}
+                | {"weight_decay": advice.weight_decay, "head_lr": advice.head_lr, "csg": csg}
+                | {n: getattr(gain, n, None) for n in ("n", "median", "low", "high")}
+            )
+    return pd.DataFrame(lines).astype({"n": "Int64"})
+
+
+def difficulty(training: Drawn, root: str) -> float:
+    """The data's csg; of texts, which a pretrained network reads as tokens, by counts of words."""
+    key = DataKey.of(plain(training, own_numbers(training)))
+    if training.domain == "text":
+        key = DataKey(training.dataset.removesuffix("_few"), classes=training.num_classes)
+    return float(tstar.csg(load_data(key, root), seed=0))
+
+
+@cache
+def predictions() -> dict[tuple[int, Numbers], Any]:
+    lines = pd.read_csv(FOLDER / "predictions.csv").astype(object)
+    rows = lines.where(lines.notna(), None).itertuples(index=False, name="Predicted")
+    return {(row.number, (row.user_lr, row.user_weight_decay)): row for row in rows}
+
+
+@cache
+def version_2(number: int, numbers: Numbers) -> dict[str, Any]:
+    """What version 0.2 advised."""
+    text = (FOLDER / "kernel_advice.json").read_text(encoding="utf-8")
+    known: dict[str, Any] = json.loads(text)[str(number)]
+    lr, decay = numbers
+    return dict(
+        known["search"][f"lr={lr:g}, weight_decay={decay:g}"] if "search" in known else known
+    )
+
+
+# -- the arms --------------------------------------------------------------------------------------
+def arms(training: Drawn, numbers: Numbers, seed: int) -> dict[str, Spec]:
+    """What is compared, for a user at this rate and decay."""
+    own = plain(training, numbers, seed)
+    lr, decay = numbers
+    predicted = predictions()[training.number, numbers]
+    known = {name: getattr(training, name) for name in FACTS} | {"weight_decay": decay}
+    M, K = training.num_features, training.num_classes
+
+    def normed(T: float, lr: float = lr) -> Spec:
+        return replace(own, norm="batch", temperature=digits(T, 6), lr=lr)
+
+    def law(lr: float) -> Spec:
+        return normed(law_temperature(M, K, Training(**known, lr=lr)), lr)
+
+    def advised(norm: Any, temperature: Any, lr: Any, weight_decay: Any, head_lr: Any) -> Spec:
+        head = digits(head_lr / lr, 6) if head_lr else 1.0
+        spec = replace(own, norm=norm or "none", temperature=digits(temperature, 6))
+        return replace(spec, lr=lr, weight_decay=weight_decay, head_lr=head)
+
+    names = ("norm", "temperature", "lr", "weight_decay", "head_lr")
+    by_table = advised(*(getattr(predicted, name) for name in names))
+    faster = digits(3 * lr)
+    known_arms = {"plain": own, "the table": by_table, "rate × 3": replace(own, lr=faster)}
+    if training.scenario == "finetune":
+        head = 100.0 if training.optimizer == "adamw" else 10.0
+        return known_arms | {
+            "rate ÷ 3": replace(own, lr=digits(lr / 3)),
+            "head × 100 (AdamW), × 10 (SGD)": replace(own, head_lr=head),
+            "BN, the law's T": law(lr),
+            "BN, the paper's csgcn": normed(tstar.temperature(M, K, predicted.csg)),
+        }
+    kernel = version_2(training.number, numbers)
+    return known_arms | {
+        "BN, the law's T, rate × 3": law(faster),
+        "decay × 3": replace(own, weight_decay=digits(3 * decay)),
+        "BN, the paper's cn": normed(tstar.temperature(M, K)),
+        "version 0.2": advised(*(kernel[name] for name in names)),
+        **rivals(own, K),
+    }
+
+
+def rivals(own: Spec, num_classes: int) -> dict[str, Spec]:
+    """As their authors recommend; Ultralytics' rule is ``optimizer="auto"`` of its trainer."""
+    adam = own.optimizer == "adamw"
+    once: dict[str, Any] = {"lr": 1.0, "schedule": "cosine", "warmup": 0.0}
+    free: dict[str, Any] = {"method": f"{PARTS}schedule_free", "temperature": None, "norm": None}
+    free |= {"lr": 0.0025 if adam else digits(10 * own.lr), "schedule": "constant", "warmup": 0.05}
+    rule: dict[str, Any] = {"optimizer": "adamw", "lr": round(0.01 / (4 + num_classes), 6)}
+    if (own.steps or 0) > 10_000:
+        rule = {"optimizer": "sgd", "lr": 0.01}
+    once["weight_decay"] = own.weight_decay if adam else 0.01
+    return {
+        "Prodigy": replace(own, optimizer=f"{PARTS}prodigy", **once),
+        "schedule-free": replace(
+            own, optimizer=f"{PARTS}free_{'adamw' if adam else 'sgd'}", **free
+        ),
+        "Ultralytics' rule": replace(own, weight_decay=5e-4, **rule),
+    }
+
+
+def wanted(training: Drawn, found: Results) -> list[Spec]:
+    """The runs that are missing of a training: of its user's search, or of all arms and seeds."""
+    numbers, left = search(training, found)
+    if numbers is None:
+        return left
+    every = [spec for seed in SEEDS for spec in arms(training, numbers, seed).values()]
     return [
-        _from_scratch(optimizer, *pair, bool(long[i]), bool(tuned[i]), random, decks)
-        for i, pair in enumerate(pairs)
+        spec for spec in {identity(s): s for s in every}.values() if identity(spec) not in found
     ]
 
 
-def _from_scratch(
-    optimizer: str,
-    domain: str,
-    network: str,
-    dataset: str,
-    long: bool,
-    tuned: bool,
-    random: np.random.Generator,
-    decks: Mapping[str, Iterator[Any]],
-) -> Drawn:
-    facts = NETWORKS[network]
-    classes, rows = DATA[domain][dataset]
-    width = int(random.choice(facts.widths))
-    batch = int(random.choice([32, 64, 128]))
-    size = int(random.choice([16, 24, 32])) if domain == "image" else None
-    fewest, most = STEPS["long" if long else "short"]
-    steps = _between(random, fewest, most)
-    while (
-        steps * step_seconds(network, width, size, batch) > SECONDS
-    ):  # fewer pixels, samples, steps
-        if size is not None and size > 16:
-            size -= 8
-        elif batch > 32:
-            batch //= 2
-        else:
-            steps = max(fewest, round(SECONDS / step_seconds(network, width, size, batch)))
+# -- the runs --------------------------------------------------------------------------------------
+def pretrain(root: str) -> None:
+    """The lab's networks on whole CIFAR-10, one after the other, each with checkpoints."""
+    for name in PRETRAINED:
+        path = Path(root) / f"{name}_cifar10.pt"
+        how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "amp": True}
+        if name == "vit4":
+            how = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.05, "warmup": 0.1}
+        fixed: dict[str, Any] = {"temperature": 1.0, "norm": "none", "role": "teacher"}
+        fixed |= {"num_features": 128, "steps": PRETRAINING}  # a teacher's weights are handed back
+        if path.exists():
+            continue
+        spec = Spec(dataset="cifar10_whole", model=name, **fixed, **how)
+        outcome = execute(Job(spec, root, checkpoint=(f"{path}.part", 3.0)))
+        print(
+            name, outcome.status, outcome.values.get("test_accuracy") or outcome.values, flush=True
+        )
+        if outcome.weights is not None:
+            path.write_bytes(outcome.weights)
+
+
+def run(store: Path, root: str, workers: int, only: str | None, minutes: float | None) -> None:
+    """Training after training, each to its end; what was stored before is not run again."""
+    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
+
+    def check_time(tally: object) -> None:
+        if time.monotonic() > end:  # runs under way go on from their checkpoints
+            raise TimeoutError
+
+    try:
+        for training in drawn():
+            weights = plain(training, own_numbers(training)).weights
+            if only not in (None, training.scenario):
+                continue
+            if weights not in (None, "default") and not (Path(root) / weights).exists():
+                print(f"{training.number}: {weights} is missing; pretrain first", flush=True)
+                continue
+            run_training(training, store, root, workers, check_time)
+    except TimeoutError:
+        print(f"stopped after {minutes:g} minutes", flush=True)
+    finally:
+        if store.exists():
+            export(store, FOLDER / "store.parquet")
+
+
+def run_training(training: Drawn, store: Path, root: str, workers: int, check_time: Any) -> None:
+    def tell(row: Mapping[str, Any]) -> None:
+        what = f"{row['optimizer']} {row['method']} norm={row['norm']} T={row['temperature']:.3g}"
+        how = f"lr={row['lr']:g} decay={row['weight_decay']:g} seed={row['seed']}: {row['status']}"
+        score, seconds = 100 * (row["test_accuracy"] or 0), row["seconds"] or 0
+        error = (row["error"] or "").strip().rpartition("\n")[2]
+        print(f"{training.number} {what} {how} {score:.1f} {seconds:.0f} s {error}", flush=True)
+
+    while left := wanted(training, results(store)):
+        study = Study(f"fresh {training.number}", tuple(left), csg=False)
+        how: dict[str, Any] = {"workers": workers, "data_root": root, "checkpoint": 3.0}
+        tally = run_study(study, store, update=check_time, on_run=tell, **how)
+        if tally.failed or tally.requeued:
+            print(f"{training.number}: not whole, {tally}", flush=True)
             break
-    least, largest = SAMPLES["scratch"]
-    there = int(rows * (1 - HELD_OUT))
-    samples = _between(random, min(there, max(least, PER_CLASS * classes)), min(there, largest))
-    rates = decks["lr, adamw" if optimizer == "adamw" else f"lr, sgd, {facts.norms}"]
-    return Drawn(
-        number=0,
-        scenario="scratch",
-        network=network,
-        dataset=dataset,
-        domain=domain,
-        kind=facts.kind,
-        norms=facts.norms,
-        num_features=width,
-        num_classes=classes,
-        samples=samples,
-        optimizer=optimizer,
-        lr=next(rates),
-        momentum=0.9 if optimizer == "sgd" else None,
-        weight_decay=next(decks[f"weight_decay, {optimizer}"]),
-        batch_size=batch,
-        steps=steps,
-        epochs=round(steps * batch / samples, 1),
-        schedule=next(decks["schedule"]),
-        label_smoothing=0.0,
-        tuned=tuned,
-        size=size,
-        augment=domain == "image",
-        amp=domain == "image" and facts.kind == "convnet",
-        seconds=round(steps * step_seconds(network, width, size, batch), 1),
-    )
+    export(store, FOLDER / "store.parquet")
 
 
-def _finetuning(
-    network: str,
-    dataset: str,
-    optimizer: str,
-    classes: int | None,
-    frozen: bool,
-    random: np.random.Generator,
-) -> Drawn:
-    facts = NETWORKS[network]
-    available, rows = FINETUNED_DATA[dataset]
-    text, own = network == "minilm", network not in ("mobilenet", "minilm")
-    classes = classes or available
-    rows = (rows if own else min(rows, THINNED)) * classes // available
-    batch = 32 if own else 16
-    width = 128 if own else facts.widths[0]
-    size = 32 if own else None
-    fewest, most = STEPS["finetune"]
-    cost = step_seconds(network, width, size, batch)
-    steps = _between(random, fewest, min(most, max(fewest, round(SECONDS / cost))))
-    there = int(rows * (1 - HELD_OUT))
-    least, largest = SAMPLES["finetune"]
-    samples = _between(random, min(there, max(least, 8 * classes)), min(there, largest))
-    rate = (0.1 if frozen else 0.01) if optimizer == "sgd" else 1e-3 if frozen else 1e-4
-    if facts.kind == "transformer" and optimizer == "adamw" and not frozen:
-        rate = 5e-5
-    return Drawn(
-        number=0,
-        scenario="finetune",
-        network=network,
-        dataset=dataset,
-        domain="text" if text else "image",
-        kind=facts.kind,
-        norms="frozen" if frozen else facts.norms,
-        num_features=width,
-        num_classes=classes,
-        samples=samples,
-        optimizer=optimizer,
-        lr=rate,
-        momentum=0.9 if optimizer == "sgd" else None,
-        weight_decay=5e-4 if optimizer == "sgd" else 0.01,
-        batch_size=batch,
-        steps=steps,
-        epochs=round(steps * batch / samples, 1),
-        schedule="cosine",
-        label_smoothing=0.0,
-        tuned=False,
-        size=size,
-        augment=not text,
-        amp=text or (own and facts.kind == "convnet"),
-        seconds=round(steps * cost, 1),
-    )
-
-
-def _between(random: np.random.Generator, low: int, high: int) -> int:
-    """Evenly in the logarithm."""
-    return round(math.exp(random.uniform(math.log(low), math.log(max(low, high)))))
-
-
-def table() -> pd.DataFrame:
-    return pd.DataFrame([asdict(training) for training in drawn()])
+def results(store: Path) -> Results:
+    with Store(store, create=True) as opened:
+        return by_identity(opened.rows())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("action", choices=("draw",))
-    parser.parse_args()
-    FOLDER.mkdir(exist_ok=True)
-    table().to_csv(FOLDER / "conditions.csv", index=False)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("action", choices=("predict", "pretrain", "run", "page"))
+    parser.add_argument("--data-root", default=os.environ.get("TSTAR_DATA", "."))
+    parser.add_argument("--store", type=Path, default=Path("fresh.db"))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", choices=("scratch", "finetune"))
+    parser.add_argument("--max-minutes", type=float)
+    given = parser.parse_args()
+    root = os.environ["TSTAR_DATA"] = given.data_root  # research.finetuning looks there
+    if given.action == "predict":
+        predict(root).to_csv(FOLDER / "predictions.csv", index=False)
+    elif given.action == "pretrain":
+        pretrain(root)
+    elif given.action == "run":
+        run(given.store, root, given.workers, given.only, given.max_minutes)
+    else:
+        from research.fresh_page import page  # which imports this file
+
+        fill(FOLDER / "README.md", "fresh", page())
 
 
 if __name__ == "__main__":

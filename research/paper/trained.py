@@ -8,12 +8,11 @@ tstar runs export trained.db results/paper/store.parquet && python -m research.p
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 
 import pandas as pd
 
-from research.markdown import table
+from research.markdown import fill, table
 from research.trainings import EVIDENCE
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -53,11 +52,7 @@ def row() -> str:
 def main() -> None:
     """Put the tables between the marks of the pages."""
     for name, made in (("head-init", head_init), ("row", row)):
-        page = RESULTS / "paper" / f"{name}.md"
-        text = page.read_text(encoding="utf-8")
-        parts = rf"(<!-- table {name} -->\n\n).*?(\n\n<!-- end of table -->)"
-        filled = re.sub(parts, lambda m, t=made(): m[1] + t + m[2], text, flags=re.DOTALL)
-        page.write_text(filled, encoding="utf-8")
+        fill(RESULTS / "paper" / f"{name}.md", name, made())
 
 
 if __name__ == "__main__":
