@@ -56,7 +56,7 @@ def run_all(
         outcome = execute(Job(spec, data_root, checkpoint=place), data)
         if outcome.status != "requeue":
             values = outcome.values | {"commit": commit()}
-            store.put(spec, outcome.status, values, study=(study, ""))
+            store.put(spec, outcome.status, values, studies={study: ""})
         yield outcome
 
 
