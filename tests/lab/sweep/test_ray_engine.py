@@ -132,7 +132,7 @@ def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
             return store.status()
 
     said = tmp_path / "err.txt"
-    with said.open("w") as file:
+    with said.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=file)
     try:
         _until(stored)
