@@ -22,14 +22,6 @@ def test_ls_tells_what_is_on_disk(call, tmp_path):
     assert "oxford-iiit-pet" in call("data", "ls", "--data-root", str(tmp_path))
 
 
-def test_show(call):
-    facts = json.loads(call("data", "show", "digits", "--json"))
-    data = load("digits")
-    assert facts["checksum"] == data.checksum()
-    assert sum(facts["classes"].values()) == len(data.x_train)
-    assert data.checksum() in call("data", "show", "digits")
-
-
 def test_export_gives_what_load_gives(call, tmp_path):
     target = tmp_path / "small.npz"
     call("data", "export", "digits", str(target), "--size", "4", "--train", "100", "--seed", "2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,32 +42,6 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
         return
     show(rows)
     tell(f"\nRoot: {base}\nSuffixes for CIFAR-100: @10, -easy1, -easy2, -hard1, -hard2.")
-
-
-@data.command("show")
-def show_data(
-    name: DataName,
-    data_root: DataRoot = None,
-    size: Size = None,
-    download: Download = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the shape, classes and checksum of a data set.
-
-    Example: tstar data show digits
-    """
-    from tstar.lab.data import load
-
-    found = load(name, root=data_root, size=size, download=download)
-    counts = found.y_train.bincount(minlength=found.num_classes).tolist()
-    if as_json:
-        facts: dict[str, Any] = {"name": found.name, "domain": found.domain}
-        facts |= {"train": list(found.x_train.shape), "test": list(found.x_test.shape)}
-        facts["checksum"] = found.checksum()
-        tell_json(facts | {"classes": dict(zip(found.classes, counts, strict=True))})
-        return
-    each = f"training samples per class: {min(counts)} to {max(counts)}"
-    typer.echo(f"{found!r}\n{each}\nsha256 {found.checksum()}")
 
 
 @data.command("export")
