@@ -27,7 +27,6 @@ from typing import Any
 import pandas as pd
 
 import tstar
-from research.markdown import fill
 from tstar.lab.sweep.columns import FINAL
 from tstar.lab.sweep.execute import Job, execute
 from tstar.lab.sweep.materials import DataKey, build_model, load_data, make_example
@@ -327,11 +326,10 @@ def run(store: Path, root: str, workers: int, only: str | None, minutes: float |
 
 def run_training(training: Drawn, store: Path, root: str, workers: int, check_time: Any) -> None:
     def tell(row: Mapping[str, Any]) -> None:
-        what = f"{row['optimizer']} {row['method']} norm={row['norm']} T={row['temperature']:.3g}"
-        how = f"lr={row['lr']:g} decay={row['weight_decay']:g} seed={row['seed']}: {row['status']}"
         score, seconds = 100 * (row["test_accuracy"] or 0), row["seconds"] or 0
         error = (row["error"] or "").strip().rpartition("\n")[2]
-        print(f"{training.number} {what} {how} {score:.1f} {seconds:.0f} s {error}", flush=True)
+        how = f"{training.number} {training.network} {row['key']} {row['status']}"
+        print(f"{how} {score:.1f} {seconds:.0f} s {error}".rstrip(), flush=True)
 
     while left := wanted(training, results(store)):
         study = Study(f"fresh {training.number}", tuple(left), csg=False)
@@ -365,9 +363,9 @@ def main() -> None:
     elif given.action == "run":
         run(given.store, root, given.workers, given.only, given.max_minutes)
     else:
-        from research.fresh_page import page  # which imports this file
+        from research import fresh_page  # which imports this file
 
-        fill(FOLDER / "README.md", "fresh", page())
+        fresh_page.main()
 
 
 if __name__ == "__main__":
