@@ -7,9 +7,8 @@ dependencies; what the extras bring is named in its description.
 import hashlib
 import re
 import sys
-from pathlib import Path
-
 import tomllib
+from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # conda-forge's names of packages that PyPI calls otherwise.

@@ -92,5 +92,5 @@ def test_forms_and_workflows_are_sound():
     assert len(jobs["fast"]["strategy"]["matrix"]["python"]) == 2
     for form in ("bug.yml", "question.yml", "recipe.yml"):
         assert {"name", "description", "body"} <= {*read[form]}
-    assert "tstar info" in str(read["bug.yml"])
-    assert "tstar receipt --share" in str(read["recipe.yml"])
+    assert "tstar --version" in str(read["bug.yml"])
+    assert "advice.details()" in str(read["recipe.yml"])

@@ -106,6 +106,8 @@ def first_batch(data: Any) -> Any:
     source = open_samples(data)
     if source.x is not None:
         return _as_input(source.x[:2], source.tensor)
+    if isinstance(data, Samples):  # files as they lie on disk, not yet made ready for a model
+        return None
     held = data.dataset if is_loader(data) else data
     if hasattr(held, "__getitem__") and _len(held) is not None:
         items = [item for _, item in zip(range(2), _items(held, None), strict=False)]

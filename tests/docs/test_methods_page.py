@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tstar.lab import methods
-from tstar.lab.methods.temperature_check import runs_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 
@@ -27,7 +26,7 @@ def test_needs_and_cost_are_the_methods_own(name):
     needs, runs = listed()[name]
     method = methods.get(name, **({"temperature": 4.0} if name == "fixed" else {}))
     assert {word.strip() for word in needs.split(",") if word.strip()} == set(method.needs)
-    assert runs == runs_of(method) + ("teacher" in method.needs)
+    assert runs == method.trainings + ("teacher" in method.needs)
 
 
 def test_what_is_left_out_is_named():

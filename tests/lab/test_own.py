@@ -63,6 +63,35 @@ def test_the_fingerprint_is_of_the_file_and_a_changed_file_is_imported_anew(file
     assert len(own.fingerprint("tstar.lab.own:load")) == 16
 
 
+@pytest.mark.parametrize(
+    ("helper", "line"),
+    [
+        ("blocks.py", "import blocks"),
+        ("blocks.py", "def make():\n    from blocks import x"),
+        ("nets/blocks.py", "from nets import blocks"),
+        ("nets/blocks.py", "import nets.blocks as b"),
+    ],
+)
+def test_the_fingerprint_covers_the_helpers_that_a_part_imports(file, helper, line):
+    path = file.parent / helper
+    path.parent.mkdir(exist_ok=True)
+    path.with_name("__init__.py").touch()
+    for other in (path, file.with_name("stranger.py")):
+        other.write_text("x = 1\n", encoding="utf-8")
+    file.write_text(line, encoding="utf-8")
+    prints = [own.fingerprint(f"{file}:make")]
+    for other in (file.with_name("stranger.py"), path):
+        other.write_text("x = 2\n", encoding="utf-8")
+        prints.append(own.fingerprint(f"{file}:make"))
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_part_above_the_study_is_refused(file, tmp_path):
+    for place in ("../parts.py:make", "nets/../../parts.py:make"):
+        with pytest.raises(TstarError, match="beside the study or below"):
+            own.resolve(place, tmp_path / "study")
+
+
 def test_a_file_imports_its_neighbors(file):
     (file.parent / "neighbor_of_parts.py").write_text("value = 7\n", encoding="utf-8")
     file.write_text(

@@ -10,19 +10,17 @@ from tstar.imports import lazy
 if TYPE_CHECKING:
     from tstar.lab import calculator, data, demo, methods, models, paper, report, sweep
     from tstar.lab.checking import check
-    from tstar.lab.cli.package_commands import info, receipt
     from tstar.lab.comparing import compare
     from tstar.lab.evidence import atlas
     from tstar.lab.fitting import Fit, fit
     from tstar.lab.sweep import load_runs, run_study
 
-__all__ = ["Fit", "atlas", "check", "compare", "fit", "info", "load_runs", "receipt", "run_study"]
+__all__ = ["Fit", "atlas", "check", "compare", "fit", "load_runs", "run_study"]
 __all__ += ["calculator", "data", "demo", "methods", "models", "paper", "report", "sweep"]
 # The others are modules themselves.
 _HOMES = {
     **{"Fit": "fitting", "atlas": "evidence", "check": "checking", "compare": "comparing"},
-    **{"fit": "fitting", "info": "cli.package_commands", "receipt": "cli.package_commands"},
-    **{"load_runs": "sweep", "run_study": "sweep"},
+    **{"fit": "fitting", "load_runs": "sweep", "run_study": "sweep"},
 }
 __getattr__ = lazy(__name__, dict.fromkeys(__all__) | _HOMES)
 

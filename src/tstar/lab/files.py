@@ -11,13 +11,15 @@ from pathlib import Path
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """A path to write to, whose file takes the place of ``path`` at the end.
+    """A path to write to, whose file takes the place of ``path`` once it is on the disk.
 
     Several threads and processes may write one file: the last one stays.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         yield part
+        with part.open("rb+") as file:  # a rename may reach the disk before the content does
+            os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -1,15 +1,17 @@
 """Parts of your own: a function or class named as ``package.module:name`` or ``./file.py:name``.
 
-A part is known by a hash of its file: a changed file gives other runs. A file may import the files
-beside it, which do not count for the hash.
+A part is known by a hash of its file and of the files of yours that it imports: a changed file
+gives other runs.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,9 +35,11 @@ def resolve(reference: str, folder: Path) -> str:
     """The reference with its file's full path. A module in ``folder`` is that file."""
     place, _, name = reference.rpartition(":")
     beside = folder / (place if place.endswith(".py") else place.replace(".", "/") + ".py")
-    if place.endswith(".py") or beside.is_file():
-        return f"{beside.expanduser().resolve()}:{name}"
-    return reference
+    if not place.endswith(".py") and not beside.is_file():
+        return reference
+    if ".." in Path(place).parts:
+        raise TstarError(f"A part must be beside the study or below, got {reference!r}.")
+    return f"{beside.expanduser().resolve()}:{name}"
 
 
 def reference_to(part: object, what: str) -> str:
@@ -115,10 +119,42 @@ def failed(reference: str, how: str, error: BaseException) -> TstarError:
 
 
 def fingerprint(reference: str) -> str:
-    """The hash of the file that a part is in."""
+    """The hash of the file that a part is in, and of the files beside and below that it imports.
+
+    They are found by reading, not by running. Of an installed package, the part's file counts.
+    """
     place = reference.rpartition(":")[0]
-    file = place if place.endswith(".py") else inspect.getsourcefile(import_module(place))
-    return hashlib.sha256(Path(str(file)).read_bytes()).hexdigest()[:16]
+    if place.endswith(".py"):
+        file = Path(place)
+        root = file.parent
+    else:
+        module = import_module(place)
+        file = Path(str(inspect.getsourcefile(module)))
+        root = file.parents[place.count(".") + hasattr(module, "__path__")]
+    files = [file]
+    if str(root) not in sysconfig.get_paths().values():
+        with explained(reference):
+            for each in files:  # which grows
+                files += sorted({*_imported(each, root)} - {*files})
+    content = [path.read_bytes() for path in (file, *sorted(files[1:]))]
+    return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
+
+
+def _imported(file: Path, root: Path) -> Iterator[Path]:
+    """The files below ``root`` that a file imports anywhere, and the packages that they are in."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        names, base = [], root
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module or ''}.{alias.name}".strip(".") for alias in node.names]
+            base = file.parents[node.level - 1] if node.level else root
+        for name in names:
+            words = name.split(".")
+            for n in range(len(words)):
+                place = base.joinpath(*words[: n + 1])
+                found = (place.with_suffix(".py"), place / "__init__.py")
+                yield from (each for each in found if each.is_file())
 
 
 def _file_module(path: Path) -> ModuleType:

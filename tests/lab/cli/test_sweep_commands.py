@@ -53,6 +53,17 @@ def test_keys_are_changed_and_a_callback_is_told(run):
     assert Path("seen").read_text(encoding="utf-8") == "0.03 0 done\n0.03 1 done\n"
 
 
+def test_several_studies_are_one_sweep(run):
+    text = Path("study.toml").read_text(encoding="utf-8")
+    Path("other.toml").write_text(
+        text.replace("[[grid]]", "[[grid]]\nlabel_smoothing = 0.1"), encoding="utf-8"
+    )
+    tally = json.loads(run("sweep", "study.toml", "other.toml", "seed=0", "--json").stdout)
+    assert tally["total"] == tally["done"] + tally["diverged"] == 4
+    with pytest.raises(TstarError, match="A study must be given"):
+        run("sweep", "seed=0")
+
+
 def test_want_of_memory_is_another_exit_code_than_failure(run, monkeypatch):
     def full(job, spec, data):
         raise MemoryError
@@ -80,7 +91,7 @@ def test_failed_runs_make_the_command_fail(run, monkeypatch):
     [
         (["sweep", "none.toml"], "could not be read; check the path"),
         (["sweep", "study.toml", "--engine", "spark"], "Unknown engine 'spark'"),
-        (["sweep", "study.toml", "lr"], "A change must be KEY=VALUE"),
+        (["sweep", "study.toml", "lr"], "could not be read"),
         (["sweep", "study.toml", "--store", "no/folder/runs.db"], "its folder must exist"),
     ],
 )

@@ -113,5 +113,5 @@ def test_isic(tmp_path, paint, folder):
 
 def test_isic_with_a_line_that_marks_nothing(tmp_path, paint):
     isic(tmp_path, paint, ["ISIC_9," + ",".join(["0.0"] * 9)])
-    with pytest.raises(TstarError, match="1 is not in list"):
+    with pytest.raises(TstarError, match="must have one diagnosis"):
         load("isic-2019", root=tmp_path, size=6)

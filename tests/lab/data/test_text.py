@@ -70,9 +70,9 @@ def test_a_single_file_and_names_as_labels(tmp_path):
     ("train", "message"),
     [
         ("text,name\nx,y\n", "columns label and text .* has text, name"),
-        ("", "its first line has none"),
+        ("", "but is empty"),
         ("label,text\n", "has none below its first line"),
-        ("label,text\n0,a\n1\n", "line 3 does not"),
+        ("label,text\n0,a\n1\n", "row 2 below the first line does not"),
         ("label,text\n0,a\n0,b\n", "at least two classes"),
         ("label,text\n0,a\n2,b\n", "labels 0…1 without gaps"),
         ('label,text\n0,"never closed\n', "CSV file in UTF-8"),

@@ -51,9 +51,12 @@ def rows_of(path):
         return {row["key"]: row for row in store.rows()}
 
 
-def do(study, path, engine, /, **options):
+def do(study, path, engine, /, *, name=None, **options):
+    """The runs of a study, which asks for them under a name if there is one."""
     with Store(path, create=True) as store:
-        return run_sweep(make_plan(study, store), store, engine, **options)
+        plan = make_plan(study, store)
+        asked = {spec.key: {name: study.hash} for spec in plan.specs} if name else {}
+        return run_sweep(replace(plan, asked=asked), store, engine, **options)
 
 
 def tiny(extra="", **fields):

@@ -9,6 +9,7 @@ import tstar.lab.sweep as sweeping
 from tstar.errors import TstarError
 from tstar.lab.sweep import engine, ray_engine
 from tstar.lab.sweep.engine import LocalEngine
+from tstar.lab.training import parts
 
 
 @pytest.fixture
@@ -36,6 +37,21 @@ def none(monkeypatch):
 )
 def test_runs_are_shared_out_over_the_gpus(two, given, devices):
     assert LocalEngine(**given).devices == devices
+
+
+def test_runs_that_share_a_gpu_share_its_memory(monkeypatch):
+    """Four that start at once see 16 free bytes each, of which a quarter is theirs."""
+    limits = []
+    monkeypatch.setattr(parts, "_shares", {})
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *a: limits.append(a))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (16, 16))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 1)
+    parts.limit_memory("cpu", 0.25)
+    assert parts.free_memory(torch.device("cuda:1")) == 15
+    parts.limit_memory("cuda:1", 0.25)
+    assert limits == [(0.25, 1)]
+    assert parts.free_memory(torch.device("cuda:1")) == 3
+    assert parts.free_memory(torch.device("cuda:0")) == 15
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.lab.sweep import small
 from tests.lab.sweep.parts import OWN_STUDY, PARTS
 from tests.lab.sweep.small import rows_of
 from tstar.errors import TstarError
@@ -14,9 +15,7 @@ from tstar.lab.sweep.study import load_study
 
 
 def do(folder, engine):
-    study = load_study(folder / "study.toml")
-    with Store(folder / "runs.db", create=True) as store:
-        return run_sweep(make_plan(study, store), store, engine, study=(study.name, study.hash))
+    return small.do(load_study(folder / "study.toml"), folder / "runs.db", engine)
 
 
 def test_every_part_may_be_yours(folder, inline):

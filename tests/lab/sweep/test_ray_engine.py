@@ -116,6 +116,46 @@ def test_a_head_that_is_killed_ends_the_sweep_and_a_new_one_goes_on(tmp_path, mo
 
 @pytest.mark.slow
 @pytest.mark.ray
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found through Linux's /proc")
+def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
+    """One sentence, exit code 1; what was stored stays, and is not run again."""
+    pytest.importorskip("ray")
+    psutil = pytest.importorskip("psutil")
+    study, path = tmp_path / "study.toml", tmp_path / "runs.db"
+    text = STUDY.replace("epochs = 2", "epochs = 40").replace("= 1\n", "= [1, 2, 3, 4, 5, 6]\n")
+    study.write_text(text, encoding="utf-8")
+    words = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(path), "--json"]
+    words += ["--engine", "ray", "--workers", "1"]
+
+    def stored():
+        with Store(path, create=True) as store:
+            return store.status()
+
+    said = tmp_path / "err.txt"
+    with said.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=file)
+    try:
+        _until(stored)
+        started = psutil.Process(process.pid).children(recursive=True)
+        for each in started:
+            for connection in each.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    assert connection.laddr.ip in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+        (raylet,) = (each for each in started if each.name() == "raylet")
+        raylet.kill()
+        assert process.wait(300) == 1
+    finally:
+        process.kill()
+    assert "The Ray cluster is gone" in said.read_text(encoding="utf-8")
+    before = stored()
+    assert set(before.values()) == {"done"}
+    assert 0 < len(before) < 6
+    again = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=300, check=True)
+    assert json.loads(again.stdout)["before"] == len(before)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 def test_slow_data_are_no_dead_cluster_and_leave_its_memory(study, path, monkeypatch):
     """Loading takes longer than the patience with a silent head; afterwards nothing is kept."""

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.lab.sweep.small import do, rows_of, tiny
+from tstar.errors import TstarError
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import ATTEMPTS, run_sweep
 from tstar.lab.sweep.store import Store
@@ -158,12 +159,14 @@ def test_a_teacher_is_trained_first_once_and_its_cost_is_counted(path, inline):
             assert engine.executed.index(row["teacher"]) < engine.executed.index(row["key"])
         elif row["role"] == "run":
             assert (row["teacher"], row["trainings"]) == (None, 1)
-    # Without its weights a teacher is done again; with them it is not.
+    # Without its weights, or with an empty file, a teacher is done again; with them it is not.
     key = next(iter(teachers))
-    path.with_name("runs.db.weights").joinpath(key + ".pt").unlink()
-    again = inline()
-    do(study, path, again)
-    assert again.executed == [key]
+    weights = path.with_name("runs.db.weights").joinpath(key + ".pt")
+    for break_it in (weights.unlink, lambda: weights.write_bytes(b"")):
+        break_it()
+        again = inline()
+        do(study, path, again)
+        assert again.executed == [key]
 
 
 def test_students_of_a_diverged_teacher_fail_with_the_reason(path, inline):
@@ -174,13 +177,60 @@ def test_students_of_a_diverged_teacher_fail_with_the_reason(path, inline):
     assert "Its teacher" in failed["error"]
 
 
+def test_quick_runs_are_committed_together_and_slow_ones_at_once(study, path, inline, monkeypatch):
+    """A commit waits for the disk; the engine has new work by then."""
+    clock, commits = [0.0], []
+    monkeypatch.setattr("tstar.lab.sweep.run.time.monotonic", lambda: clock[0])
+
+    class Timed(inline):
+        def collect(self, timeout):
+            clock[0] += 0.05 if len(self.executed) < 5 else 10
+            return super().collect(timeout)
+
+    class Watched(Store):
+        def put(self, spec, *given, **more):
+            commits.append((len(engine.jobs), len(engine.executed)))
+            super().put(spec, *given, **more)
+
+    engine = Timed()
+    with Watched(path, create=True) as store:
+        run_sweep(make_plan(study, store), store, engine)
+    stored_after = [executed for _, executed in commits]
+    assert stored_after == [4, 4, 4, 4, 6, 6, 7, 8]
+    assert [waiting for waiting, _ in commits[:-1]] == [1] * 7
+
+
+def test_several_studies_are_one_queue(path, inline, monkeypatch):
+    import tstar.lab.sweep as sweeping
+
+    engine = inline(slots=3)
+    monkeypatch.setattr("tstar.lab.sweep.engine.LocalEngine", lambda *_: engine)
+    first, second = tiny("temperature = [1, 2]"), tiny("temperature = [2, 4]")
+    studies = [dataclasses.replace(s, name=n) for s, n in ((first, "one"), (second, "two"))]
+    tally = sweeping.run_study(studies, path)
+    assert (tally.total, tally.done, len(engine.executed)) == (3, 3, 3)
+    for name, temperatures in (("one", [1, 2]), ("two", [2, 4])):
+        assert sorted(load_runs(path, study=name)["temperature"]) == temperatures
+
+
+def test_one_name_for_two_parts_is_refused(folder, inline, monkeypatch):
+    import tstar.lab.sweep as sweeping
+
+    monkeypatch.setattr("tstar.lab.sweep.engine.LocalEngine", lambda *_: inline())
+    (folder / "other").mkdir()
+    for name in ("parts.py", "study.toml"):
+        (folder / "other" / name).write_bytes((folder / name).read_bytes())
+    studies = [folder / "study.toml", folder / "other" / "study.toml"]
+    with pytest.raises(TstarError, match="must be the same part in all studies"):
+        sweeping.run_study(studies, folder / "runs.db")
+
+
 def test_a_study_keeps_what_it_still_asks_for_and_leaves_the_rest(path, inline):
     """It grows, changes and is changed back; what it asks for is there, whoever trained it and when."""
 
     def swept(temperatures, **options):
         study = tiny(f"temperature = {temperatures}")
-        name = ("mine", study.hash)
-        do(study, path, inline(), study=name, **options)
+        do(study, path, inline(), name="mine", **options)
         return sorted(load_runs(path, study="mine")["temperature"])
 
     assert swept([1, 2]) == swept([1, 2]) == [1, 2]
@@ -198,6 +248,6 @@ def test_runs_on_data_that_changed_are_no_longer_asked_for(folder, inline):
         text = PARTS.replace("default_rng(0)", f"default_rng({seed})")
         (folder / "parts.py").write_text(text, encoding="utf-8")
         study = load_study(folder / "study.toml")
-        do(study, folder / "runs.db", inline(), study=("own", study.hash))
+        do(study, folder / "runs.db", inline(), name="own")
         assert len(load_runs(folder / "runs.db", study="own")) == 2
         assert len(load_runs(folder / "runs.db")) == 2 + 2 * seed

@@ -1,6 +1,29 @@
 """One copy of the data for all workers."""
 
+import pytest
+
 from tests.lab.sweep.small import do, rows_of, tiny
+from tstar.errors import TstarError
+from tstar.lab.sweep.shared import shared_folder
+
+
+def test_a_folder_of_somebody_else_is_not_deleted(tmp_path):
+    mine = tmp_path / "runs.db.data"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(TstarError, match="no sweep has made it"), shared_folder(mine):
+        pass
+    assert (mine / "thesis.txt").exists()
+    left = tmp_path / "left.db.data"
+    with shared_folder(left):
+        copy = {file.name: file.read_bytes() for file in left.iterdir()}
+    left.mkdir()  # as a killed sweep leaves it
+    for name, content in copy.items():
+        (left / name).write_bytes(content)
+    (left / "x_train.npy").touch()
+    with shared_folder(left):
+        assert not (left / "x_train.npy").exists()
+    assert not left.exists()
 
 
 def test_workers_map_one_copy_of_the_data(tmp_path, inline, monkeypatch):

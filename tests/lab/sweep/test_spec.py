@@ -35,9 +35,9 @@ def test_a_field_that_is_added_later_changes_no_key(monkeypatch):
     key, known = TINY.key, TINY.to_dict()
     monkeypatch.setitem(FIELDS, "later", described("later", 1.0))
     monkeypatch.setattr(Spec, "to_dict", lambda self: known | {"later": 1.0})
-    assert TINY.key == key
+    assert replace(TINY).key == key
     monkeypatch.setattr(Spec, "to_dict", lambda self: known | {"later": 2.0})
-    assert TINY.key != key
+    assert replace(TINY).key != key
 
 
 def another(name):

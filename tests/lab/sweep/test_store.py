@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,40 @@ def test_a_store_has_one_owner_at_a_time(path):
         pass
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links of Unix")
+def test_a_store_has_one_owner_by_whatever_path(path, tmp_path, specs):
+    (tmp_path / "link.db").symlink_to(path)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    for other in (tmp_path / "link.db", tmp_path / "folder" / "runs.db"):
+        with owned(path), pytest.raises(TstarError, match="owned by process"), owned(other):
+            pass
+        with Store(other, create=True) as store:
+            assert store.weights_path("k").parent == path.with_name("runs.db.weights")
+
+
+def test_results_are_stored_together_or_not_at_all(path, specs):
+    with Store(path, create=True) as store:
+        with store.together():
+            finish(store, specs[0])
+            finish(store, specs[1])
+        with suppress(ZeroDivisionError), store.together():
+            finish(store, specs[2])
+            raise ZeroDivisionError
+        assert [*store.status()] == [specs[0].key, specs[1].key]
+
+
+def test_a_checkpoint_stays_until_its_run_is_stored(path, specs):
+    with Store(path, create=True) as store:
+        file = store.checkpoint_path(specs[0].key)
+        file.parent.mkdir()
+        file.touch()
+        finish(store, specs[0], status="failed")
+        with store.together():
+            finish(store, specs[0])
+            assert file.exists()
+        assert not file.exists()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_owner_s_lock_lives_and_dies_with_its_process(path, stopped):
@@ -64,7 +98,7 @@ def test_a_result_describes_its_run(path, specs):
     with Store(path, create=True) as store:
         before = time.time()
         store.put(specs[0], "failed", {"error": "no", "not a column": 1})
-        store.put(specs[0], "done", {"val_accuracy": 0.5, "host": "here"}, study=("s", "h"))
+        store.put(specs[0], "done", {"val_accuracy": 0.5, "host": "here"}, studies={"s": "h"})
         row = store.get(specs[0].key)
     assert json.loads(row["spec"]) == json.loads(json.dumps(specs[0].to_dict()))
     assert (row["status"], row["attempts"], row["error"]) == ("done", 2, None)
@@ -238,8 +272,8 @@ def test_runs_remember_every_study_that_asks_for_them(path, specs, tmp_path):
 
     with Store(path, create=True) as store:
         for spec in specs[:3]:
-            store.put(spec, "done", {}, study=("mine", "old"))
-        store.put(specs[3], "failed", {}, study=("other", "x"))
+            store.put(spec, "done", {}, studies={"mine": "old"})
+        store.put(specs[3], "failed", {}, studies={"other": "x"})
         store.put(specs[3], "done", {})  # tried again, for no study
         store.ask([keys[2], keys[3]], ("other", "x"))
         store.ask(keys[:1], ("mine", "new"))
@@ -255,7 +289,7 @@ def test_runs_remember_every_study_that_asks_for_them(path, specs, tmp_path):
         store.ask([], ("mine", "newer"), part=True)
         assert studies(store, 0) == {"mine": None}
     with Store(tmp_path / "b.db", create=True) as other:
-        other.put(specs[0], "done", {}, study=("mine", "b"))
+        other.put(specs[0], "done", {}, studies={"mine": "b"})
     merge([path, tmp_path / "b.db"], tmp_path / "all.db")
     with Store(tmp_path / "all.db") as both:
         assert studies(both, 0) == {"mine": "b"}

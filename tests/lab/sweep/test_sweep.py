@@ -2,10 +2,12 @@
 
 import pytest
 
+import tstar.lab.sweep as sweeping
 from tests.lab.sweep.small import rows_of
 from tstar import TstarError
+from tstar.lab import methods, models
 from tstar.lab.sweep import run_study
-from tstar.lab.sweep.store import owned
+from tstar.lab.sweep.store import Store, owned
 from tstar.lab.sweep.study import load_study
 
 
@@ -39,3 +41,29 @@ def test_a_second_sweep_is_told_who_owns_the_store(local, study_file, path):
     with owned(path), pytest.raises(TstarError, match="is owned by process"):
         run_study(study_file, path)
     assert not path.exists()
+
+
+DOORS = {
+    "load_study": sweeping.load_study,
+    "load_runs": sweeping.load_runs,
+    "export": lambda value: sweeping.export("none.db", value),
+    "merge": sweeping.merge,
+    "methods": methods.get,
+    "models": lambda value: models.build(value, 10),
+    "seed": lambda value: models.build("mlp", 10, seed=value or "x"),
+    "store": Store,
+    "study": lambda value: run_study(value, "runs.db"),
+    **{
+        name: lambda value, name=name: run_study("study.toml", "runs.db", **{name: value or [3]})
+        for name in ("device", "gpus_per_run", "part", "data_root", "workers", "engine")
+    },
+}
+
+
+@pytest.mark.parametrize("value", [None, 2.5, b"x", [3], object(), "x" * 5000, "a\0b"])
+@pytest.mark.parametrize("door", DOORS)
+def test_wrong_kinds_are_errors_of_ours(door, value, local, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TstarError):
+        DOORS[door](value)
+    assert not (tmp_path / "runs.db").exists()

@@ -111,7 +111,7 @@ def test_a_study_chooses_from_a_store_and_from_its_exports(path, specs, tmp_path
     file = path if ending == "db" else tmp_path / f"x.{ending}"
     with Store(path, create=True) as store:
         for spec, digest in zip(specs[:3], ("old", "new", "new"), strict=True):
-            store.put(spec, "done", {}, study=("mine", digest))
+            store.put(spec, "done", {}, studies={"mine": digest})
         store.ask([spec.key for spec in specs[1:3]], ("mine", "new"))
         if ending != "db":
             assert export(path, file) == 3

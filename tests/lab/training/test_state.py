@@ -60,7 +60,7 @@ def test_it_goes_on_bit_for_bit(data, tmp_path, after, optimizer):
     assert same(result, expected)
     for (name, a), b in zip(again.state_dict().items(), whole.state_dict().values(), strict=True):
         assert torch.equal(a, b), name
-    assert not path.exists()
+    assert path.exists()  # until the result is stored
 
 
 def test_without_its_random_states_it_would_not(data, tmp_path, monkeypatch):
@@ -73,9 +73,19 @@ def test_without_its_random_states_it_would_not(data, tmp_path, monkeypatch):
     assert not same(result, expected)
 
 
-def test_a_damaged_checkpoint_starts_the_run_anew(data, tmp_path):
-    path = tmp_path / "run.pt"
-    path.write_bytes(b"half a file")
-    config = dataclasses.replace(FULL, epochs=1)
+@pytest.mark.parametrize("content", ["half", "empty", "other network", "no optimizer"])
+def test_a_damaged_checkpoint_starts_the_run_anew(data, tmp_path, content):
+    path, config = tmp_path / "run.pt", dataclasses.replace(FULL, epochs=1)
+    with pytest.raises(Killed):
+        train(model(), data, config, seed=3, checkpoint=Dying(path, 2))
+    state = torch.load(path)
+    if content == "half":
+        path.write_bytes(path.read_bytes()[:1000])
+    elif content == "empty":
+        torch.save({}, path)
+    elif content == "other network":
+        torch.save(state | {"modules": {"0.weight": torch.ones(3)}}, path)
+    else:  # which is read last, when the weights are there already
+        torch.save(state | {"optimizer": {}}, path)
     result = train(model(), data, config, seed=3, checkpoint=Checkpoint(path, 1e9))
     assert same(result, train(model(), data, config, seed=3))

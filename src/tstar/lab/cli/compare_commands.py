@@ -16,7 +16,7 @@ from tstar.imports import require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, about
-from tstar.lab.cli.sweep_commands import only_json, sweep_study
+from tstar.lab.cli.sweep_commands import only_json, sweep_studies
 from tstar.lab.cli.terminal import tell, tell_json
 
 _FEATURES = 64  # of a network of adjustable width: small, since there are many trainings
@@ -77,7 +77,7 @@ def compare(
         output.mkdir(parents=True, exist_ok=True)
         store = output / "runs.db"
     with only_json() if as_json else nullcontext():
-        sweep_study(study, store, {"workers": workers, "device": device, "data_root": root})
+        sweep_studies([study], store, {"workers": workers, "device": device, "data_root": root})
     found = view_study(store, study, baseline)
     paths = found.save(output, _command())
     if as_json:

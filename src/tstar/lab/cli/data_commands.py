@@ -1,9 +1,9 @@
-"""``tstar data`` and ``tstar models``: what has a name, what is on disk, and ``.npz`` copies."""
+"""``tstar data``: the data sets that have a name, which are on disk, and ``.npz`` copies."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,18 +13,16 @@ from tstar.lab.cli.options import AsJson, DataName, DataRoot, Seed, Size, about
 from tstar.lab.cli.terminal import show, tell, tell_json
 
 data = typer.Typer(
-    help="Data sets: which are known by name or on disk, and .npz copies.", no_args_is_help=True
+    help="List and show data sets, and copy one to an .npz file.", no_args_is_help=True
 )
-models = typer.Typer(help="Networks that are known by name.", no_args_is_help=True)
 app.add_typer(data, name="data", rich_help_panel=RESEARCH)
-app.add_typer(models, name="models", rich_help_panel=RESEARCH)
 
 Download = Annotated[bool, about("Download the data if they are not on disk.", "--download")]
 
 
 @data.command("ls")
 def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
-    """List the data sets that are known by name, and whether they are on disk.
+    """List the data sets that have a name, and whether they are on disk.
 
     Example: tstar data ls
     """
@@ -46,32 +44,6 @@ def list_data(data_root: DataRoot = None, as_json: AsJson = False) -> None:
     tell(f"\nRoot: {base}\nSuffixes for CIFAR-100: @10, -easy1, -easy2, -hard1, -hard2.")
 
 
-@data.command("show")
-def show_data(
-    name: DataName,
-    data_root: DataRoot = None,
-    size: Size = None,
-    download: Download = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the shape, classes and checksum of a data set.
-
-    Example: tstar data show digits
-    """
-    from tstar.lab.data import load
-
-    found = load(name, root=data_root, size=size, download=download)
-    counts = found.y_train.bincount(minlength=found.num_classes).tolist()
-    if as_json:
-        facts: dict[str, Any] = {"name": found.name, "domain": found.domain}
-        facts |= {"train": list(found.x_train.shape), "test": list(found.x_test.shape)}
-        facts["checksum"] = found.checksum()
-        tell_json(facts | {"classes": dict(zip(found.classes, counts, strict=True))})
-        return
-    each = f"training samples per class: {min(counts)} to {max(counts)}"
-    typer.echo(f"{found!r}\n{each}\nsha256 {found.checksum()}")
-
-
 @data.command("export")
 def export_data(
     name: DataName,
@@ -83,7 +55,7 @@ def export_data(
     seed: Seed = 0,
     download: Download = False,
 ) -> None:
-    """Write a data set as one .npz file, smaller if you like; it then loads at once.
+    """Write a data set, or a part of it, to one .npz file, which loads faster.
 
     Example: tstar data export flowers102 flowers102_32.npz --size 32
     """
@@ -91,33 +63,7 @@ def export_data(
     from tstar.lab.data.files import write_npz
 
     if output.suffix != ".npz":
-        raise TstarError(f"The output must end in .npz, but got {output}.")
+        raise TstarError(f"The output must end in .npz, got {output}.")
     found = load(name, root=data_root, size=size, download=download).subset(train, test, seed=seed)
     write_npz(found, output)
     typer.echo(f"{output}: {found!r}")
-
-
-@models.command("ls")
-def list_models(
-    features: Annotated[int, about("M, for which parameters are counted.")] = 512,
-    as_json: AsJson = False,
-) -> None:
-    """List the networks of this package, with their number of parameters at K = 10.
-
-    Example: tstar models ls --features 64
-    """
-    import torch
-
-    from tstar.lab.models import build, names
-
-    rows = []
-    with torch.device("meta"):
-        for name in names():
-            parameters = build(name, 10, num_features=features).parameters()
-            total = sum(p.numel() for p in parameters)
-            rows.append({"name": name, "num_features": features, "parameters": total})
-    if as_json:
-        tell_json(rows)
-        return
-    show(rows)
-    tell("\nAlso torchvision/NAME, timm/NAME, transformers/NAME-or-folder.")

@@ -13,7 +13,7 @@ import typer
 
 from tstar.errors import TstarError
 from tstar.lab.cli.app import RESEARCH, app
-from tstar.lab.cli.options import AsJson, DataRoot, Device, about, given
+from tstar.lab.cli.options import AsJson, DataRoot, Device, about
 from tstar.lab.cli.terminal import ERRORS, counted, duration, progress, tell, tell_json
 
 if TYPE_CHECKING:
@@ -26,15 +26,18 @@ _TRY_AGAIN = 75  # exit code (EX_TEMPFAIL): some runs ran out of time or memory
 
 @app.command(rich_help_panel=RESEARCH)
 def sweep(
-    study: Annotated[Path, given("The study, a TOML file.")],
-    changes: Annotated[list[str] | None, given("Keys to change: lr=0.03 seed=0,1.")] = None,
+    words: Annotated[
+        list[str], typer.Argument(metavar="STUDY… [KEY=VALUE…]", help="TOML files; keys to change.")
+    ],
     store: Annotated[Path, about("The SQLite file of results.")] = Path("runs.db"),
     engine: Annotated[str, about("Where to run: local or ray.")] = "local",
     workers: Annotated[int | None, about("Runs at once; one per GPU or core.", min=1)] = None,
     address: Annotated[str | None, about("Address of a Ray cluster, for --engine ray.")] = None,
     device: Device = "auto",
     gpus_per_run: Annotated[float | None, about("Share of a GPU, such as 0.25.")] = None,
-    checkpoint: Annotated[float | None, about("Minutes between checkpoints of a run.")] = None,
+    checkpoint: Annotated[
+        float | None, about("Minutes between a run's checkpoints (not of meta-kd).")
+    ] = None,
     on_run: Annotated[str | None, about("Call ./file.py:function with each run's row.")] = None,
     data_root: DataRoot = None,
     dry_run: Annotated[bool, about("Check, count, estimate; train nothing.", "--dry-run")] = False,
@@ -44,7 +47,9 @@ def sweep(
 ) -> None:
     """Train every run of a study that the store does not have yet; stop and resume at any time.
 
-    Example: tstar sweep studies/small/smoke.toml lr=0.03 --store runs.db --workers 2
+    Several studies are one queue.
+
+    Example: tstar sweep studies/small/smoke.toml lr=0.03 seed=0,1 --store runs.db --workers 2
     """
     from tstar.lab import own
     from tstar.lab.sweep.engine import LocalEngine
@@ -52,18 +57,23 @@ def sweep(
 
     root = None if data_root is None else str(data_root)
     share = None if part is None else _part(part)
-    read = load_study(study, changes or ())
+    changes = [word for word in words if "=" in word and not word.endswith(".toml")]
+    studies = [load_study(word, changes) for word in words if word not in changes]
+    if not studies:
+        raise TstarError(f"A study must be given, a TOML file, got {' '.join(words)!r}.")
     if dry_run:
         # Ray's nodes are not asked: the estimate is of a machine like this one.
         there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
-        _dry_run(read if share is None else read.part(*share), store, root, there, as_json)
+        for study in studies:
+            mine = study if share is None else study.part(*share)
+            _dry_run(mine, store, root, there, as_json)
         return
     options: dict[str, Any] = {"engine": engine, "workers": workers, "address": address}
     options |= {"device": device, "gpus_per_run": gpus_per_run, "checkpoint": checkpoint}
     options |= {"data_root": root, "max_runs": max_runs, "part": share}
     options["on_run"] = None if on_run is None else own.load(own.resolve(on_run, Path()))
     with only_json() if as_json else nullcontext():
-        tally = sweep_study(read, store, options)
+        tally = sweep_studies(studies, store, options)
     if as_json:
         names = ("total", "before", "done", "diverged", "failed", "requeued", "retried")
         tell_json({name: getattr(tally, name) for name in names})
@@ -75,8 +85,8 @@ def sweep(
         raise typer.Exit(1 if tally.failed else _TRY_AGAIN)
 
 
-def sweep_study(study: Study, store: Path, options: dict[str, Any]) -> Tally:
-    """Run the study, with its progress on the standard error."""
+def sweep_studies(studies: list[Study], store: Path, options: dict[str, Any]) -> Tally:
+    """Run the studies, with their progress on the standard error."""
     from tstar.lab.sweep import run_study
 
     with progress("reading data …") as update:
@@ -91,7 +101,7 @@ def sweep_study(study: Study, store: Path, options: dict[str, Any]) -> Tally:
             tell(text, console=ERRORS)
 
         try:
-            return run_study(study, store, update=on_tally, say=say, **options)
+            return run_study(studies, store, update=on_tally, say=say, **options)
         except KeyboardInterrupt:
             say(f"Stopped; {store} has what is done. The same command goes on from there.")
             raise typer.Exit(130) from None

@@ -6,8 +6,6 @@ only place where anything is unpickled.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,9 +22,6 @@ from tstar.errors import TstarError, guarded
 from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, divided
 from tstar.lab.data.images import from_files, pixels_of, resized, stack
-
-# Besides torchvision's layout: a plain folder, and what Debian's package installs.
-FASHION_FOLDERS = ("FashionMNIST/raw", "fashion-mnist", "/usr/share/datasets/fashion-mnist")
 
 
 @dataclass(frozen=True)
@@ -46,12 +41,9 @@ class Entry:
     shape: tuple[int, int, int] | None = None
     loader: str | None = None
     parts: tuple[Sequence[str | bool], Sequence[str | bool]] = ((), ())
-    classes: Sequence[str] = ()
 
     def base(self, root: Path) -> Path | None:
         """The folder to read from, ``root`` or ``root/NAME``; ``None`` if there are no data."""
-        if self.name == "fashion-mnist":
-            return root if find_fashion(root) else None
         return next((b for b in (root, root / self.name) if (b / self.folder).exists()), None)
 
     def present(self, root: Path) -> bool:
@@ -88,40 +80,6 @@ def read_digits(root: Path, size: int | None, download: bool) -> DataSet:
     return DataSet("digits", "image", *divided(x, y), tuple(map(str, range(10))))
 
 
-def find_fashion(root: Path) -> list[Path] | None:
-    """The four idx files of Fashion-MNIST, packed or not."""
-    names = [f"{p}-{k}-ubyte" for p in ("train", "t10k") for k in ("images-idx3", "labels-idx1")]
-    for folder in (root / below for below in FASHION_FOLDERS):
-        found = [path for name in names for path in sorted(folder.glob(f"{name}*"))[:1]]
-        if len(found) == len(names):
-            return found
-    return None
-
-
-def read_fashion(root: Path, size: int | None, download: bool) -> DataSet:
-    """60,000 / 10,000 gray images of 28×28."""
-    if download and find_fashion(root) is None:
-        require("torchvision.datasets", "vision").FashionMNIST(str(root), download=True)
-    x, y, x_test, y_test = (read_idx(path) for path in find_fashion(root) or ())
-    x, x_test = (resized(part[:, None], size) for part in (x, x_test))
-    classes = tuple(CATALOGUE["fashion-mnist"].classes)
-    return DataSet("fashion-mnist", "image", x, y.long(), x_test, y_test.long(), classes)
-
-
-def read_idx(path: Path) -> Tensor:
-    """An idx file of bytes: 0, 0, 8, the number of dimensions, their sizes, the values."""
-    with (
-        guarded(f"{path} must be an idx file of unsigned bytes, but reading it failed"),
-        (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream,
-    ):
-        content = stream.read()
-        if content[:3] != b"\x00\x00\x08":
-            raise ValueError("it starts with other bytes")
-        start = 4 + 4 * content[3]
-        sizes = np.frombuffer(content[4:start], ">u4").tolist()
-        return torch.from_numpy(np.frombuffer(content[start:], np.uint8).reshape(sizes).copy())
-
-
 def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool) -> DataSet:
     """Official validation parts join the training part."""
     make = getattr(require("torchvision.datasets", "vision"), str(entry.loader))
@@ -144,8 +102,9 @@ def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool
 def _part(sets: Sequence[Any], size: int | None, name: str) -> tuple[Tensor, Tensor]:
     """All samples of torchvision's sets, from ``data`` if they hold it."""
     labels = torch.cat([_targets(one) for one in sets])
-    if hasattr(sets[0], "data"):  # N×H×W×C, or N×C×H×W in STL10
+    if hasattr(sets[0], "data"):  # N×H×W×C, N×C×H×W in STL10, N×H×W in Fashion-MNIST
         arrays = [np.asarray(one.data) for one in sets]
+        arrays = [x[..., None] if x.ndim == 3 else x for x in arrays]
         first = [x if x.shape[1] == 3 else x.transpose(0, 3, 1, 2) for x in arrays]
         tensors = [resized(torch.from_numpy(np.ascontiguousarray(x)), size) for x in first]
         return torch.cat(tensors), labels
@@ -209,14 +168,14 @@ def read_isic(root: Path, size: int | None, download: bool) -> DataSet:
     The challenge's own test part has a class that no training image has, and its labels came later.
     Several images of one lesion may lie on both sides of this split.
     """
-    path = root / "ISIC_2019_Training_GroundTruth.csv"
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        rows = list(csv.DictReader(stream))
-    columns = [c for c in (rows[0] if rows else {}) if c not in ("image", "UNK")]
+    rows = require("pandas", "lab").read_csv(root / "ISIC_2019_Training_GroundTruth.csv")
+    diagnoses = rows.drop(columns=["image", "UNK"])
+    if (diagnoses.sum(axis=1) != 1).any():
+        raise ValueError("each image must have one diagnosis")
     folder = root / "ISIC_2019_Training_Input"
-    diagnosis = [[float(row[column] or 0) for column in columns].index(1) for row in rows]
-    samples = [(folder / f"{r['image']}.jpg", y) for r, y in zip(rows, diagnosis, strict=True)]
-    return from_files("isic-2019", columns, samples, None, size)
+    files = [folder / f"{image}.jpg" for image in rows["image"]]
+    samples = [*zip(files, diagnoses.to_numpy().argmax(1).tolist(), strict=True)]
+    return from_files("isic-2019", [*diagnoses.columns], samples, None, size)
 
 
 def _lines(path: Path) -> list[str]:
@@ -225,7 +184,6 @@ def _lines(path: Path) -> list[str]:
 
 _READERS: dict[str, Callable[[Path, int | None, bool], DataSet]] = {
     "digits": read_digits,
-    "fashion-mnist": read_fashion,
     "tiny-imagenet": read_tiny_imagenet,
     "cub-200-2011": read_cub,
     "isic-2019": read_isic,

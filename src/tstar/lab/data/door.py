@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from tstar.difficulty import channels_first, from_pil
 from tstar.errors import TstarError, guarded
 from tstar.lab import own
 from tstar.lab.data.dataset import BY_DIMENSIONS, DataSet, divided
-from tstar.lab.data.files import read_arrays
-from tstar.lab.data.images import decode, find_images
+from tstar.lab.data.images import Folder, decode, find_images
 from tstar.lab.data.loading import load, locate
 
 _MOST = 20_000  # samples read from a data set: enough for a short look
@@ -77,28 +75,22 @@ def _open_path(
 ) -> core.Samples:
     found = locate(path, root)
     if found is not None and found.is_dir():
-        return _open_folder(found)
-    if found is not None and found.suffix == ".npz":
-        stored = read_arrays(found, test=False)
-        names = None if stored.names is None else stored.names.ravel().tolist()
-        with guarded(f"The samples of {found} could not be opened"):
-            return replace(core.open_samples(stored.x, stored.y), name=found.stem, names=names)
+        return _open_folder(find_images(found))
     # Names alone, and functions that take one, are asked for a size.
     name = os.fspath(path)
     sized = found is None and (not own.is_reference(name) or own.takes(own.load(name), "size"))
     return core.open_samples(load(path, root=root, size=size if sized else None))
 
 
-def _open_folder(folder: Path) -> core.Samples:
+def _open_folder(folder: Folder) -> core.Samples:
     """The training part of a folder of images, decoded one by one."""
-    layout = find_images(folder)
-    N, y = len(layout.train), [label for _, label in layout.train]
+    N, y = len(folder.train), [label for _, label in folder.train]
 
     def pairs(positions: Sequence[int] | None) -> Iterator[tuple[Any, Any]]:
         for i in range(N) if positions is None else positions:
-            yield np.moveaxis(decode(layout.train[i][0]), 0, -1), y[i]
+            yield np.moveaxis(decode(folder.train[i][0]), 0, -1), y[i]
 
-    return core.Samples(layout.name, None, y, pairs, N, N, layout.classes)
+    return core.Samples(folder.name, None, y, pairs, N, N, folder.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,13 @@ _PAIRS += [("data", "target"), ("arr_0", "arr_1")]
 _TEST = ("x_test", "y_test")
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """The arrays of a file; ``test`` is (samples, labels) if it has such a part."""
+def read_npz(path: Path, size: int | None) -> DataSet:
+    """A ``.npz`` file with ``x_train, y_train, x_test, y_test`` and, if you like, ``classes``.
 
-    x: np.ndarray
-    y: np.ndarray
-    test: tuple[np.ndarray, np.ndarray] | None
-    names: np.ndarray | None
-    domain: str
-
-
-def read_arrays(path: Path, *, test: bool = True) -> Stored:
-    """The arrays of an ``.npz`` file."""
+    N×H×W×C uint8 (or N×H×W, gray) are images, N×C×L floats signals, N×D numbers vectors. Labels are
+    0…K−1, or strings. ``x`` and ``y`` work as well; without a test part a seeded, stratified fifth
+    becomes one.
+    """
     with (
         guarded(f"{path} must be an .npz file of plain arrays (no pickles), but reading it failed"),
         path.open("rb") as stream,
@@ -47,28 +41,17 @@ def read_arrays(path: Path, *, test: bool = True) -> Stored:
                 f"{path} must hold samples and labels under known names (x_train and y_train, "
                 f"x and y, data and labels, …), but holds {', '.join(file.files) or 'nothing'}."
             )
-        wanted = [*keys, *(_TEST if test and all(key in file.files for key in _TEST) else ())]
+        wanted = [*keys, *(_TEST if all(key in file.files for key in _TEST) else ())]
         arrays = [np.asarray(file[key]) for key in wanted]
         names, domain = (file[k] if k in file.files else None for k in ("classes", "domain"))
     for key, array in zip(wanted, arrays, strict=True):
         if array.ndim == 0 or not array.nbytes:  # rows of nothing can be any number of them
             raise TstarError(f"{key} of {path} must hold values, one row per sample.")
-    x, y, *rest = arrays
-    return Stored(x, y, (rest[0], rest[1]) if rest else None, names, str(domain or ""))
-
-
-def read_npz(path: Path, size: int | None) -> DataSet:
-    """A ``.npz`` file with ``x_train, y_train, x_test, y_test`` and, if you like, ``classes``.
-
-    N×H×W×C uint8 (or N×H×W, gray) are images, N×C×L floats signals, N×D numbers vectors. Labels are
-    0…K−1, or strings. ``x`` and ``y`` work as well; without a test part a seeded, stratified fifth
-    becomes one.
-    """
-    stored = read_arrays(path)
-    if stored.test is None and len(stored.x) != len(stored.y):
-        raise TstarError(f"{path} has {len(stored.x)} samples and {len(stored.y)} labels.")
-    data = _made(path.stem, stored.x, stored.y, stored.test, stored.names, size)
-    text = data.domain == "vector" and stored.domain == "text"
+    x, y, *test = arrays
+    if not test and len(x) != len(y):
+        raise TstarError(f"{path} has {len(x)} samples and {len(y)} labels.")
+    data = _made(path.stem, x, y, (test[0], test[1]) if test else None, names, size)
+    text = data.domain == "vector" and str(domain) == "text"
     return replace(data, domain="text") if text else data
 
 

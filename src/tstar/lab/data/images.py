@@ -6,12 +6,11 @@ import math
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -23,19 +22,16 @@ from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.samples import memory_limit
 
-EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".webp", ".tif", ".tiff", ".gif"}
 # What a file holds counts, not how it is called: PostScript, which is a program, is never run.
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
 _PART = 1 << 27  # bytes that are decoded at once
-_OTHERS = 20_000  # files and folders that a class may hold besides its images
 _GROWTH, _GROWN = 64, 256 << 20  # times that a file may grow when it is unpacked; or bytes
+Files: TypeAlias = list[tuple[Path, int]]  # and their labels
 _large = threading.Lock()  # images of 4 million pixels and more are decoded one at a time
-Files = list[tuple[Path, int]]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The (file, label) pairs of a folder; ``test`` is ``None`` if it has no parts."""
+class Folder(NamedTuple):
+    """The images of a folder with their labels; ``test`` is ``None`` if it has no parts."""
 
     name: str
     classes: tuple[str, ...]
@@ -43,24 +39,28 @@ class Layout:
     test: Files | None
 
 
-def find_images(path: Path) -> Layout:
+def find_images(path: Path) -> Folder:
     """A folder ``{train,test}/CLASS/*.jpg`` (or .png, …), classes in alphabetical order.
 
     ``{train,val}`` without ``test`` takes ``val`` for the test part; with both, ``val`` joins the
     training part, since every run holds out a validation part of its own. A folder ``CLASS/*.jpg``
-    has no parts. Hidden files and those with another ending are left out.
+    has no parts. Hidden files are left out.
     """
-    name, train = path.resolve().name, path / "train"
-    base = train if train.is_dir() else path
-    classes = _class_names(base)
-    found, test = _files(base, classes), None
-    if base is train:
+    base = path / "train" if (path / "train").is_dir() else path
+    classes, test = _class_names(base), None
+    if len(classes) < 2:
+        raise TstarError(
+            f"{base} must have a folder of images for each of two or more classes, but has "
+            f"{len(classes)}; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
+        )
+    train = _files(base, classes)
+    if base != path:
         parts = [path / part for part in ("test", "val") if (path / part).is_dir()]
         test, *more = [_files(part, classes) for part in parts] or [[]]
-        found = sum(more, found)
-    if not found:
+        train = sum(more, train)
+    if not train:
         raise TstarError(f"{path} must hold images, but its {len(classes)} folders have none.")
-    return Layout(name, classes, found, test)
+    return Folder(path.resolve().name, classes, train, test)
 
 
 def read_folder(path: Path, size: int | None) -> DataSet:
@@ -70,7 +70,7 @@ def read_folder(path: Path, size: int | None) -> DataSet:
         raise TstarError(
             f"{path} must hold test/CLASS/* besides train/CLASS/*, but has neither test nor val."
         )
-    return from_files(found.name, found.classes, found.train, found.test, size)
+    return from_files(*found, size)
 
 
 def from_files(
@@ -89,39 +89,20 @@ def from_files(
 
 
 def _class_names(folder: Path) -> tuple[str, ...]:
-    classes = tuple(sorted(e.name for e in folder.iterdir() if _is_class(e)))
-    if len(classes) < 2:
-        raise TstarError(
-            f"{folder} must have a folder of images for each of two or more classes, but has "
-            f"{len(classes)}; the layout is CLASS/*.jpg or {{train,test}}/CLASS/*.jpg."
-        )
-    return classes
-
-
-def _is_class(entry: Path) -> bool:
-    return not entry.name.startswith(".") and entry.is_dir()
+    folders = (e.name for e in folder.iterdir() if e.is_dir())
+    return tuple(sorted(name for name in folders if not name.startswith(".")))
 
 
 def _files(folder: Path, classes: Sequence[str]) -> Files:
-    strange = sorted({e.name for e in folder.iterdir() if _is_class(e)} - set(classes))
+    strange = sorted({*_class_names(folder)} - {*classes})
     if strange:
         raise TstarError(
             f"Classes of {folder} must occur in the training part, but {strange[0]!r} does not."
         )
-    found = (sorted(_images(folder / name)) for name in classes)
-    return [(file, label) for label, files in enumerate(found) for file in files]
-
-
-def _images(folder: Path) -> Iterator[Path]:
-    others = 0
-    for file in folder.rglob("*"):
-        if file.suffix.lower() in EXTENSIONS and not file.name.startswith("."):
-            yield file
-        elif (others := others + 1) > _OTHERS:
-            raise TstarError(
-                f"{folder} must be a folder of images, but holds more than {_OTHERS:,} other files "
-                "and folders."
-            )
+    reader = require("torchvision.datasets.folder", "vision")
+    labels = {name: label for label, name in enumerate(classes) if (folder / name).is_dir()}
+    found = reader.make_dataset(str(folder), labels, reader.IMG_EXTENSIONS, allow_empty=True)
+    return [(Path(file), y) for file, y in found if not Path(file).name.startswith(".")]
 
 
 def check_growth(what: object, needed: int, packed: int) -> None:

@@ -101,7 +101,10 @@ def locate(
 
 def _base(root: Any) -> Path:
     """The folder that names are looked up in."""
-    return default_root() if root is None else Path(os.path.expanduser(_checked(root)))
+    base = default_root() if root is None else Path(os.path.expanduser(_checked(root)))
+    with guarded(f"{shown(root)} cannot be the name of a folder"):
+        base.exists()
+    return base
 
 
 def _checked(name: Any) -> str:

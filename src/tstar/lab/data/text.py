@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,10 +16,12 @@ from tstar.imports import require
 from tstar.lab.data.dataset import DataSet, test_rows
 from tstar.lab.data.files import labels
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 DIMENSIONS = 2048
 # Tokens; most questions and commands are shorter, and longer ones begin with what counts.
 LIMIT = 24
-Row = tuple[str, str, str]  # label, its name, text
 
 
 def text_files(path: Path) -> list[Path]:
@@ -49,29 +51,29 @@ def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> Dat
     v_j = n_j·(1 + ln((1 + N)/(1 + N_j))), n_j the count of bin j in the text, N_j the number of the
     N training texts in which it occurs.
     """
+    pandas = require("pandas", "lab")
     parts = [_rows(file) for file in files]
     if len(parts) == 1:
-        codes = np.unique([label for label, _, _ in parts[0]], return_inverse=True)[1]
-        drawn = test_rows(torch.from_numpy(codes))
-        parts = [[parts[0][i] for i in rows.tolist()] for rows in drawn]
-    train, test = parts[0] + [row for part in parts[2:] for row in part], parts[1]
-    if not test:
+        drawn = test_rows(torch.from_numpy(pandas.factorize(parts[0]["label"], sort=True)[0]))
+        parts = [parts[0].iloc[rows.numpy()] for rows in drawn]
+    train, test = pandas.concat([parts[0], *parts[2:]]), parts[1]
+    if test.empty:
         raise TstarError(f"{name} must have texts to test on; add some.")
-    names = {label: label_name for label, label_name, _ in train}
-    y = [np.array([label for label, _, _ in part]) for part in (train, test)]
+    names = dict(zip(train["label"], train["label_name"], strict=True))
+    y = [part["label"].to_numpy(str) for part in (train, test)]
     # Python refuses to read numbers of thousands of digits; longer ones are names.
     if all(label.isdecimal() and len(label) < 19 for part in y for label in part):
         y = [part.astype(np.int64) for part in y]
-        names = {str(int(label)): label_name for label, label_name in names.items()}
+        names = {str(int(label)): name for label, name in names.items()}
     y_train, y_test, found = labels(y[0], y[1], None, name)
-    texts = [text for _, _, text in train], [text for _, _, text in test]
+    texts = tuple(train["text"]), tuple(test["text"])
     x_train, x_test = vectors(*texts, dimensions)
-    classes, kept = tuple(names.get(c, c) for c in found), (tuple(texts[0]), tuple(texts[1]))
-    return DataSet(name, "text", x_train, y_train, x_test, y_test, classes, kept)
+    classes = tuple(names.get(c, c) for c in found)
+    return DataSet(name, "text", x_train, y_train, x_test, y_test, classes, texts)
 
 
 def vectors(
-    train: list[str], test: list[str], dimensions: int = DIMENSIONS
+    train: Sequence[str], test: Sequence[str], dimensions: int = DIMENSIONS
 ) -> tuple[Tensor, Tensor]:
     """The texts as N×D float32; the weights are fitted on ``train`` only."""
     text = require("sklearn.feature_extraction.text", "lab")
@@ -85,28 +87,28 @@ def vectors(
     return x, x_test
 
 
-def _rows(file: Path) -> list[Row]:
-    with (
-        guarded(f"{file} must be a CSV file in UTF-8, but reading it failed"),
-        file.open(encoding="utf-8-sig", newline="") as stream,
-    ):
-        reader = csv.DictReader(stream, strict=True)
-        if not {"label", "text"} <= set(reader.fieldnames or ()):
-            raise TstarError(
-                f"{file.name} must have the columns label and text (and, if you like, label_name), "
-                f"but its first line has {', '.join(reader.fieldnames or ())[:200] or 'none'}."
-            )
-        rows = []
-        for row in reader:
-            if not row["label"] or row["text"] is None:
-                raise TstarError(
-                    f"Each line of {file.name} must have a label and a text, but line "
-                    f"{reader.line_num} does not."
-                )
-            rows.append((row["label"], row.get("label_name") or row["label"], row["text"]))
-    if not rows:
+def _rows(file: Path) -> pd.DataFrame:
+    """The texts of a file with their labels, and the names of these."""
+    pandas = require("pandas", "lab")
+    with guarded(f"{file} must be a CSV file in UTF-8, but reading it failed"):
+        if not file.stat().st_size:
+            raise TstarError(f"{file.name} must hold texts, but is empty.")
+        table = pandas.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    if not {"label", "text"} <= {*table.columns}:
+        raise TstarError(
+            f"{file.name} must have the columns label and text (and, if you like, label_name), "
+            f"but its first line has {', '.join(map(str, table.columns))[:200]}."
+        )
+    if table.empty:
         raise TstarError(f"{file.name} must hold texts, but has none below its first line.")
-    return rows
+    bad = (table["text"] == "") | (table["label"] == "")
+    if bad.any():
+        raise TstarError(
+            f"Each row of {file.name} must have a label and a text, but row {bad.argmax() + 1} "
+            "below the first line does not."
+        )
+    names = table["label_name"] if "label_name" in table else table["label"]
+    return table.assign(label_name=names.where(names != "", table["label"]))
 
 
 def tokenize(data: DataSet, source: str, *, limit: int = LIMIT) -> DataSet:

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from tstar.checks import positive
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, guarded, unknown
 from tstar.imports import lazy
 from tstar.lab import own
 
@@ -63,6 +63,7 @@ _METHODS: dict[str, tuple[str, str]] = {
 }
 
 
+@guarded("methods.get() failed")
 def get(name: str, **options: Any) -> Method:
     """The method of that name.
 

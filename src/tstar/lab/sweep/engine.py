@@ -1,7 +1,8 @@
 """Where runs take place: the small interface, and this machine's cores or GPUs.
 
-One process per slot, one thread per process. Workers are spawned, so that nothing of the caller's
-state leaks into a run, and exit when their parent dies.
+One process per slot, one thread per process. Nothing of the caller's state leaks into a worker: on
+Linux it is forked from a fresh process that has imported torch once for all of them, elsewhere it
+is spawned. Workers exit when their parent dies.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from tstar.errors import TstarError, unknown
 from tstar.lab.sweep.execute import Job, Outcome, execute
 from tstar.lab.sweep.materials import DataKey
-from tstar.lab.training.parts import pick_device
+from tstar.lab.training.parts import limit_memory, pick_device
 
 ENGINES = ("local", "ray")
 _WORKER = "tstar-worker"
@@ -69,7 +71,7 @@ class LocalEngine:
     def __init__(
         self, workers: int | None = None, device: str = "auto", gpus_per_run: float | None = None
     ) -> None:
-        share = 1.0 if gpus_per_run is None else gpus_per_run
+        self.share = share = 1.0 if gpus_per_run is None else gpus_per_run
         if not 0 < share <= 1:
             raise TstarError(f"0 < gpus_per_run <= 1 must hold on one machine, but got {share!r}.")
         gpus = _gpus() if device.startswith(("auto", "cuda")) else 0
@@ -88,7 +90,7 @@ class LocalEngine:
 
     def submit(self, job: Job) -> None:
         index = next(i for i, worker in enumerate(self._workers) if not (worker and worker.key))
-        worker = self._workers[index] = self._workers[index] or _Worker()
+        worker = self._workers[index] = self._workers[index] or _Worker(self.share)
         worker.key = job.spec.key
         # It may have died while idle: collect() finds the closed link.
         with contextlib.suppress(OSError):
@@ -128,12 +130,13 @@ class LocalEngine:
 class _Worker:
     """A process, the link to it, and the key of the run that it is at."""
 
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
+    def __init__(self, share: float) -> None:
+        context = _context()
         self.key = ""
         self.link, theirs = context.Pipe()
+        args = (theirs, dict(os.environ), share)
         # No daemon: a part of your own may start processes.
-        self.process = context.Process(target=_serve, args=(theirs,), name=_WORKER)
+        self.process = context.Process(target=_serve, args=args, name=_WORKER)
         self.process.start()
         theirs.close()
 
@@ -146,8 +149,17 @@ class _Worker:
             self.process.join()
 
 
-def _serve(link: Connection) -> None:
+def _context() -> Any:
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
+    return context
+
+
+def _serve(link: Connection, environment: dict[str, str], share: float) -> None:
     """A worker's life: run after run, until the parent closes the link or dies."""
+    os.environ.update(environment)  # the caller's, as it is now
     torch.set_num_threads(1)  # so that the result is the same on every engine
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     parent = multiprocessing.parent_process()
@@ -160,7 +172,9 @@ def _serve(link: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            link.send(execute(link.recv()))
+            job = link.recv()
+            limit_memory(job.device, share)
+            link.send(execute(job))
 
 
 def _cores() -> int:

@@ -31,7 +31,8 @@ from tstar.lab.sweep.study import Study
 class Todo:
     """The runs of a study, teachers first, with what can be known before they start.
 
-    ``csg`` is by data checksum; ``teacher_of`` gives the key of a run's teacher.
+    ``csg`` is by data checksum; ``teacher_of`` gives the key of a run's teacher; ``asked`` the
+    studies, name → hash, that ask for a run.
     """
 
     specs: tuple[Spec, ...]
@@ -41,6 +42,7 @@ class Todo:
     places: Places = field(default_factory=dict)
     data_root: str | None = None
     folder: str | None = None
+    asked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def todo(self) -> list[Spec]:
@@ -117,7 +119,7 @@ def make_plan(
     ordered = sorted(found.values(), key=lambda spec: position.get(spec.key, -1))
     status = store.status() if store is not None else {}
     for spec in ordered:
-        if spec.role == "teacher" and store and not store.weights_path(spec.key).exists():
+        if spec.role == "teacher" and store and not store.has_weights(spec.key):
             status.pop(spec.key, None)  # without its weights it is of no use to its students
     plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder)
     # Weights are looked for (and fetched, if the library does so) once, before any worker starts.

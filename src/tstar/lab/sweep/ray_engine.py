@@ -6,6 +6,7 @@ moves or trains has a deadline. A cluster whose head has taken no connection for
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -19,9 +20,11 @@ from tstar.imports import require
 from tstar.lab.data import DataSet
 from tstar.lab.sweep.execute import Job, Outcome, execute
 from tstar.lab.sweep.materials import DataKey, load_data
+from tstar.lab.training.parts import limit_memory
 
 _PATIENCE = 20.0  # seconds without a connection after which the cluster is gone
 _LOOK = 5.0  # seconds in which a head that is there takes one
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # at 0, Ray listens on 127.0.0.1 and nowhere else
 
 
 class RayEngine:
@@ -40,6 +43,8 @@ class RayEngine:
             raise TstarError(f"gpus_per_run must be a share or a whole number, got {gpus!r}.")
         if gpus is not None and (device, gpus > 0) in (("cpu", True), ("cuda", False)):
             raise TstarError(f"device={device!r} and gpus_per_run={gpus:g} contradict each other.")
+        if address is None:  # a Ray of this machine alone: read when Ray is imported
+            os.environ.setdefault(_LOOPBACK, "0")
         self._ray: Any = require("ray", "all")
         self._data: dict[DataKey, Any] = {}
         self._jobs: dict[Any, str] = {}
@@ -61,7 +66,7 @@ class RayEngine:
         per_run = {"num_gpus": share} if share else {"num_cpus": 1}
         room = there / share if share else resources.get("CPU", 1)
         self.slots = workers or max(1, int(room))
-        self._device = "cuda" if share else "cpu"
+        self._device, self._share = ("cuda" if share else "cpu"), share
         self._task: Any = self._ray.remote(max_retries=3, **per_run)(_remote)
 
     def submit(self, job: Job) -> None:
@@ -71,7 +76,7 @@ class RayEngine:
             loaded = load_data(key, job.data_root, job.shared)
             self._data[key] = self._ask(lambda: self._ray.put(loaded))
         job = replace(job, device=self._device, shared=None)
-        reference = self._ask(lambda: self._task.remote(job, self._data[key]))
+        reference = self._ask(lambda: self._task.remote(job, self._data[key], self._share))
         self._jobs[reference] = job.spec.key
 
     def collect(self, timeout: float) -> list[Outcome]:
@@ -88,6 +93,8 @@ class RayEngine:
             key = self._jobs.pop(reference)
             try:
                 outcomes.append(self._ray.get(reference))
+            except self._ray.exceptions.LocalRayletDiedError as error:
+                raise _gone("its process on this machine, the raylet, has died") from error
             except self._ray.exceptions.RayError as error:
                 outcomes.append(Outcome(key, "requeue", {"error": f"Ray: {error}"}))
         return outcomes
@@ -146,6 +153,7 @@ def _reachable(address: str) -> bool:
     return True
 
 
-def _remote(job: Job, dataset: DataSet) -> Outcome:
+def _remote(job: Job, dataset: DataSet, share: float) -> Outcome:
     torch.set_num_threads(1)
+    limit_memory(job.device, share)
     return execute(job, dataset)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tstar.checks import positive, whole
+from tstar.errors import TstarError, guarded
 from tstar.lab import own
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL, opened
@@ -20,12 +22,14 @@ from tstar.lab.sweep.materials import DataKey
 from tstar.lab.sweep.plan import Todo, make_plan
 from tstar.lab.sweep.provenance import commit
 from tstar.lab.sweep.spec import Spec
-from tstar.lab.sweep.store import Store, owned
+from tstar.lab.sweep.store import Store, owned, real_path
 from tstar.lab.sweep.study import Study, load_study, script_study
 
 OnRun = Callable[[Mapping[str, Any]], None]
 ATTEMPTS = 3  # how often a run whose worker died is tried in one sweep
 _POLL = 0.5
+# Seconds of which all results are committed together: a commit waits for the disk (20 ms).
+_TOGETHER = 0.2
 
 
 @dataclass
@@ -67,7 +71,7 @@ class Tally:
 
 
 def run_study(
-    study: Study | str | Path | Mapping[str, Any],
+    study: Study | str | Path | Mapping[str, Any] | Sequence[Study | str | Path],
     store: str | Path,
     *,
     engine: str = "local",
@@ -87,14 +91,15 @@ def run_study(
 
     Args:
         study: a study, its TOML file, or its tables, in which your own parts may be functions, and
-            a data set a ``DataSet`` or the arrays x_train, y_train, x_test and y_test.
+            a data set a ``DataSet`` or the arrays x_train, y_train, x_test and y_test; or several
+            studies, whose runs are one queue.
         store: the SQLite file of results; made if it does not exist. One sweep at a time owns it.
         engine: ``"local"`` (processes of this machine) or ``"ray"``.
         workers: runs at once; by default one per GPU, or one per core.
         address: the address of a Ray cluster.
         data_root: the folder below which data sets are found; ``TSTAR_DATA`` by default.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, …; an error if there is none.
-        gpus_per_run: a share of a GPU for each run, such as 0.25: four runs at once on each.
+        gpus_per_run: a share of a GPU and of its memory for each run, such as 0.25: four at once.
         checkpoint: minutes between the checkpoints of a run, from which a killed one goes on.
         update: called with the tally as the sweep goes on.
         on_run: called with each run that was stored, as a mapping of the store's columns.
@@ -108,25 +113,32 @@ def run_study(
             whole(what, value, least=1)
     if checkpoint is not None:
         positive("checkpoint", checkpoint)
-    folder = Path(f"{store}.data")  # of what the workers share
-    if not isinstance(study, Study):
-        study = script_study(study) if isinstance(study, Mapping) else load_study(study)
-    mine = study if part is None else study.part(*part)
+    folder = Path(f"{real_path(store)}.data")  # of what the workers share
+    with guarded("run_study() failed before its first run"):
+        given = study if isinstance(study, list | tuple) else [study]
+        studies = [_read(one) for one in given]
+        parts = studies if part is None else [one.part(*part) for one in studies]
+        root = None if data_root is None else os.fspath(data_root)
+        made = make_engine(engine, workers, device, gpus_per_run, address)
     with (
-        closing(make_engine(engine, workers, device, gpus_per_run, address)) as chosen,
+        closing(made) as chosen,
         owned(store),
         Store(store, create=True) as opened,
-        shared.made(folder),
+        shared.shared_folder(folder),
     ):
-        for name, size in {(spec.dataset, spec.size) for spec in mine.specs} if mine.data else ():
-            if name in mine.data:
-                shared.save_given(mine.data[name], folder, name, size)
         opened.remove_parts()
+        plans = []
+        for whole_study, mine in zip(studies, parts, strict=True):
+            for name, size in {(spec.dataset, spec.size) for spec in mine.specs}:
+                if name in mine.data:
+                    shared.save_given(mine.data[name], folder, name, size)
+            plan = make_plan(mine, opened, data_root=root, say=say, folder=str(folder))
+            names = {whole_study.name: whole_study.hash}
+            plans.append(replace(plan, asked={spec.key: names for spec in plan.specs}))
         return run_sweep(
-            make_plan(mine, opened, data_root=data_root, say=say, folder=str(folder)),
+            _join(plans),
             opened,
             chosen,
-            study=(study.name, study.hash),
             part=part is not None,
             update=update,
             on_run=on_run,
@@ -136,12 +148,44 @@ def run_study(
         )
 
 
+def _read(study: Any) -> Study:
+    """A study from whatever describes it."""
+    if isinstance(study, Study):
+        return study
+    return script_study(study) if isinstance(study, Mapping) else load_study(study)
+
+
+def _join(plans: Sequence[Todo]) -> Todo:
+    """One plan for the runs of several studies, each once."""
+    if not plans:
+        raise TstarError("At least one study must be given.")
+    places: dict[str, dict[str, str]] = {}
+    asked: dict[str, dict[str, str]] = {}
+    for plan in plans:
+        for field_name, known in plan.places.items():
+            for name, place in known.items():
+                if places.setdefault(field_name, {}).setdefault(name, place) != place:
+                    raise TstarError(
+                        f"{name!r} must be the same part in all studies of one sweep, but is in "
+                        f"two folders; sweep them one after the other."
+                    )
+        for key, names in plan.asked.items():
+            asked.setdefault(key, {}).update(names)
+    return replace(
+        plans[0],
+        specs=tuple({spec.key: spec for plan in plans for spec in plan.specs}.values()),
+        csg={digest: csg for plan in plans for digest, csg in plan.csg.items()},
+        teacher_of={key: teacher for plan in plans for key, teacher in plan.teacher_of.items()},
+        places=places,
+        asked=asked,
+    )
+
+
 def run_sweep(
     plan: Todo,
     store: Store,
     engine: Engine,
     *,
-    study: tuple[str, str] | None = None,
     part: bool = False,
     update: Callable[[Tally], None] = lambda tally: None,
     on_run: OnRun | None = None,
@@ -151,7 +195,7 @@ def run_sweep(
 ) -> Tally:
     """Do what is missing. A run is stored when it ends; runs under way are given up at a stop.
 
-    ``study`` is a name and hash; see :func:`run_study`.
+    See :func:`run_study`; a ``part`` of a study leaves its other runs as they are.
     """
     waiting = deque(plan.todo)
     tally = Tally(len(plan.specs), before=len(plan.specs) - len(waiting))
@@ -159,8 +203,10 @@ def run_sweep(
     submitted: dict[str, Spec] = {}
     tries = Counter[str]()
     data = Counter(DataKey.of(spec.resolved(plan.places)) for spec in waiting)
-    if study is not None:
-        store.ask((spec.key for spec in plan.specs), study, part=part)
+    results = _Results(plan, store, on_run)
+    for study in {study for names in plan.asked.values() for study in names.items()}:
+        asked = (key for key, names in plan.asked.items() if study in names.items())
+        store.ask(asked, study, part=part)
 
     def end(spec: Spec, outcome: Outcome) -> None:
         status = ended[spec.key] = outcome.status
@@ -171,46 +217,73 @@ def run_sweep(
         if status == "requeue":
             tally.requeued += 1
             return
-        # Weights first: a teacher that is done has its weights.
-        if outcome.weights is not None:
-            store.save_weights(spec.key, outcome.weights)
-        store.put(spec, status, outcome.values | {"commit": commit()}, study=study)
+        results.add(spec, outcome)
         setattr(tally, status, getattr(tally, status) + 1)
 
-    while (waiting or submitted) and (max_runs is None or tally.ended < max_runs):
-        for _ in range(len(waiting)):
-            if len(submitted) >= engine.slots:
-                break
-            spec = waiting.popleft()
-            teacher = plan.teacher_of.get(spec.key)
-            state = "done" if teacher is None else ended.get(teacher, "waiting")
-            if state == "done":
-                engine.submit(plan.job(spec, store, checkpoint))
-                submitted[spec.key] = spec
-            elif state == "waiting":
-                waiting.append(spec)
-            else:
-                error = f"Its teacher, the run {teacher}, ended as {state}; see tstar runs show."
-                status = "requeue" if state == "requeue" else "failed"
-                end(spec, Outcome(spec.key, status, {"error": error}))
-        update(tally)
-        told = []
-        for outcome in engine.collect(_POLL) if submitted else []:
-            spec = submitted.pop(outcome.key)
-            if outcome.status == "requeue":
-                say(f"{spec}: {outcome.values['error']}")
-                tries[spec.key] += 1
-                if tries[spec.key] < ATTEMPTS:
-                    tally.retried += 1
-                    waiting.appendleft(spec)
-                    continue
-            else:
-                told.append(spec.key)
-            end(spec, outcome)
-        # After all of them are stored: a callback that raises ends the sweep.
-        if on_run is not None:
-            name = f"The callback {getattr(on_run, '__qualname__', type(on_run).__name__)}"
-            for key in told:
-                own.call(name, on_run, opened(store.get(key) or {}))
+    try:
+        while (waiting or submitted) and (max_runs is None or tally.ended < max_runs):
+            for _ in range(len(waiting)):
+                if len(submitted) >= engine.slots:
+                    break
+                spec = waiting.popleft()
+                teacher = plan.teacher_of.get(spec.key)
+                state = "done" if teacher is None else ended.get(teacher, "waiting")
+                if state == "done":
+                    engine.submit(plan.job(spec, store, checkpoint))
+                    submitted[spec.key] = spec
+                elif state == "waiting":
+                    waiting.append(spec)
+                else:
+                    why = f"Its teacher, the run {teacher}, ended as {state}; see tstar runs show."
+                    status = "requeue" if state == "requeue" else "failed"
+                    end(spec, Outcome(spec.key, status, {"error": why}))
+            update(tally)
+            results.store(pause=_TOGETHER)  # while the workers are busy
+            patience = _TOGETHER if results.rows else _POLL
+            for outcome in engine.collect(patience) if submitted else []:
+                spec = submitted.pop(outcome.key)
+                if outcome.status == "requeue":
+                    say(f"{spec}: {outcome.values['error']}")
+                    tries[spec.key] += 1
+                    if tries[spec.key] < ATTEMPTS:
+                        tally.retried += 1
+                        waiting.appendleft(spec)
+                        continue
+                end(spec, outcome)
+    finally:
+        results.store()
     update(tally)
     return tally
+
+
+class _Results:
+    """Runs that have ended: those that end soon after one another are committed together."""
+
+    def __init__(self, plan: Todo, store: Store, on_run: OnRun | None) -> None:
+        self._asked, self._store, self._on_run = plan.asked, store, on_run
+        self._stored = 0.0  # when the last of them were
+        self.rows: list[tuple[Spec, Outcome]] = []
+
+    def add(self, spec: Spec, outcome: Outcome) -> None:
+        # Weights first: a teacher that is done has its weights.
+        if outcome.weights is not None:
+            self._store.save_weights(spec.key, outcome.weights)
+        self.rows.append((spec, outcome))
+
+    def store(self, pause: float = 0.0) -> None:
+        """Commit them, unless the last commit was less than ``pause`` seconds ago."""
+        if not self.rows or time.monotonic() - self._stored < pause:
+            return
+        rows, self.rows = self.rows, []
+        with self._store.together():
+            for spec, outcome in rows:
+                values = outcome.values | {"commit": commit()}
+                self._store.put(spec, outcome.status, values, studies=self._asked.get(spec.key))
+        self._stored = time.monotonic()
+        # After all of them are stored: a callback that raises ends the sweep.
+        for spec, _ in rows:
+            if self._on_run is None:
+                return
+            name = getattr(self._on_run, "__qualname__", type(self._on_run).__name__)
+            row = opened(self._store.get(spec.key) or {})
+            own.call(f"The callback {name}", self._on_run, row)

@@ -21,14 +21,23 @@ from tstar.lab.data.dataset import ARRAYS
 from tstar.lab.data.images import resized
 
 _FACTS = "data.json"
+_MARK = ".tstar"  # in every folder that a sweep made
 _checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
-    """Inside, the folder is there; what an owner that was killed left in it is removed."""
+def shared_folder(folder: Path) -> Iterator[None]:
+    """Inside, the folder is there and empty but for a mark; nothing without it is ever deleted.
+
+    One that a sweep left when it was killed has the mark.
+    """
+    if folder.exists() and not (folder / _MARK).is_file():
+        raise TstarError(
+            f"{folder} is needed for the data of a sweep, but no sweep has made it; move it away."
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
+    (folder / _MARK).touch()
     try:
         yield
     finally:
@@ -58,7 +67,9 @@ def save_given(data: DataSet, folder: Path, name: str, size: int | None) -> None
             raise TstarError(f"size is for images, but {data.name} holds {data.domain} samples.")
         x_train, x_test = (resized(x, size) for x in (data.x_train, data.x_test))
         data = replace(data, x_train=x_train, x_test=x_test)
-    save(data, place(folder, name, size))
+    path = place(folder, name, size)
+    if not is_shared(path):  # by another study of this sweep
+        save(data, path)
 
 
 def is_shared(path: str | Path) -> bool:

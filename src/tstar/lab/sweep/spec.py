@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -182,7 +182,7 @@ class Spec(Config):
                 f"library's own), got scenario = {self.scenario!r} and weights = {self.weights!r}."
             )
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The name of the run in the store: a hash of what differs from the defaults.
 

@@ -1,4 +1,4 @@
-"""The store: SQLite, one row per run, written when the run ends, in one transaction.
+"""The store: SQLite, one row per run, on the disk in one transaction once the run has ended.
 
 One sweep at a time owns a store (:func:`owned`); anyone may read it, and other processes of the
 machine may :meth:`Store.put` runs into it: each write is a transaction, and the later one stays.
@@ -11,14 +11,15 @@ import os
 import socket
 import sqlite3
 import time
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, guarded
 from tstar.lab.files import written
-from tstar.lab.sweep.columns import COLUMNS, WRITTEN, default_of, fits, json_object
+from tstar.lab.sweep.columns import COLUMNS, FINAL, WRITTEN, default_of, fits, json_object
 from tstar.lab.sweep.spec import FIELDS, Spec
 
 # PRAGMA user_version: of this tstar, and the oldest that it reads. A higher one is a newer tstar's.
@@ -32,7 +33,8 @@ def owned(path: str | Path) -> Iterator[None]:
     The lock is SQLite's on the file ``STORE.owner``, which names the owner. It is dropped when
     the process ends in any way. Between machines it is as good as the file system's own locks.
     """
-    with explained(path), closing(_connected(Path(f"{path}.owner"), timeout=0)) as db:
+    lock = Path(f"{real_path(path)}.owner")
+    with explained(path), closing(_connected(lock, timeout=0)) as db:
         try:
             db.execute("CREATE TABLE IF NOT EXISTS owner (host TEXT, pid INTEGER)")
             with _transaction(db):
@@ -55,7 +57,7 @@ class Store(AbstractContextManager["Store"]):
     """A file of runs. Opening it for reading creates nothing."""
 
     def __init__(self, path: str | Path, *, create: bool = False) -> None:
-        self.path = Path(path)
+        self.path = real_path(path)
         if not create and not self.path.exists():
             raise TstarError(f"The store {str(self.path)!r} does not exist; run tstar sweep first.")
         with explained(self.path):
@@ -66,6 +68,7 @@ class Store(AbstractContextManager["Store"]):
             except BaseException:
                 self._db.close()
                 raise
+        self._finished: list[str] = []  # in the transaction that is open
         self._inode = os.stat(self.path).st_ino
 
     def _open(self, create: bool) -> None:
@@ -99,9 +102,9 @@ class Store(AbstractContextManager["Store"]):
         status: str,
         values: Mapping[str, Any],
         *,
-        study: tuple[str, str] | None = None,
+        studies: Mapping[str, str] | None = None,
     ) -> None:
-        """Write how a run ended, over an earlier row; ``study``: name and hash of who asks."""
+        """Write how a run ended, over an earlier row; ``studies`` that ask for it: name → hash."""
         if not self.path.exists() or os.stat(self.path).st_ino != self._inode:
             raise TstarError(
                 f"The store {str(self.path)!r} was deleted or replaced while in use; its results "
@@ -112,12 +115,27 @@ class Store(AbstractContextManager["Store"]):
         row |= {"key": spec.key, "status": status, "spec": json.dumps(described)}
         row |= {n: json.dumps(v) if n in WRITTEN else v for n, v in values.items() if n in COLUMNS}
         row |= {"finished": time.time()}
-        with explained(self.path), _transaction(self._db):
+        with self.together():
             old = self.get(spec.key) or {"attempts": 0, "studies": None}
             row["attempts"] = old["attempts"] + 1
-            names = json_object(old["studies"]) | dict([study] if study else [])
+            names = json_object(old["studies"]) | dict(studies or {})
             row["studies"] = json.dumps(names) if names else None
             self.insert(row)
+            self._finished += [spec.key] if status in FINAL else []
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is put inside is on the disk at the end, all of it or, after an error, nothing.
+
+        Only then do finished runs lose their checkpoints.
+        """
+        if self._db.in_transaction:  # a part of a larger one
+            yield
+            return
+        with explained(self.path), _transaction(self._db):
+            yield
+        while self._finished:
+            self.checkpoint_path(self._finished.pop()).unlink(missing_ok=True)
 
     def insert(self, row: Mapping[str, Any]) -> None:
         """Put a whole row in place of whatever has its key."""
@@ -195,6 +213,10 @@ class Store(AbstractContextManager["Store"]):
     def checkpoint_path(self, key: str) -> Path:
         return Path(f"{self.path}.checkpoints", f"{key}.pt")
 
+    def has_weights(self, key: str) -> bool:
+        """Whether a teacher's weights are there; an empty or broken file counts as none."""
+        return zipfile.is_zipfile(self.weights_path(key))
+
     def save_weights(self, key: str, content: bytes) -> None:
         path = self.weights_path(key)
         path.parent.mkdir(exist_ok=True)
@@ -212,6 +234,14 @@ class Store(AbstractContextManager["Store"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@guarded("A store must be given by its path")
+def real_path(path: str | Path) -> Path:
+    """A store's file, the same one through every symbolic link."""
+    real = Path(path).resolve()
+    real.exists()  # no name may be too long
+    return real
 
 
 def _connected(path: Path, timeout: float) -> sqlite3.Connection:

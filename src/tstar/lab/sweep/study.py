@@ -73,6 +73,7 @@ class Study:
         return hashlib.sha256("".join(spec.key for spec in self.specs).encode()).hexdigest()[:12]
 
 
+@guarded("load_study() failed")
 def load_study(path: str | Path, changes: Sequence[str] = ()) -> Study:
     """Read a study from a TOML file; ``changes`` are as on the command line: ``["lr=0.03"]``."""
     path = Path(path)

@@ -25,6 +25,7 @@ _KINDS = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64"}
 _DTYPES = {name: _KINDS[kind.partition(" ")[0]] for name, kind in COLUMNS.items()}
 
 
+@guarded("load_runs() failed")
 def load_runs(
     path: str | Path, *, where: str | None = None, study: str | None = None
 ) -> pd.DataFrame:
@@ -98,6 +99,7 @@ def _typed(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(kinds)
 
 
+@guarded("export() failed")
 def export(
     store: str | Path, path: str | Path, *, where: str | None = None, study: str | None = None
 ) -> int:
@@ -127,6 +129,7 @@ class Merged:
     differing: tuple[str, ...]
 
 
+@guarded("merge() failed")
 def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
     """Bring the finished and failed runs of several stores or exports into one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -95,8 +96,6 @@ def train(
             training.finish(finite)
         result = training.result(finite)
     model.train(was_training)
-    if checkpoint is not None:
-        checkpoint.remove()
     return result
 
 
@@ -261,12 +260,20 @@ class _Training:
         }
 
     def restore(self) -> None:
-        """Go on from the checkpoint, if there is one."""
+        """Go on from the checkpoint, if there is one; with a damaged one, start anew."""
         state = None if self.checkpoint is None else self.checkpoint.load(self.device)
         if state is None:
             return
+        fresh = copy.deepcopy(self.snapshot(1, self.shuffling.get_state()))
+        try:
+            self.go_on(state)
+        except Exception:  # of any content
+            self.go_on(fresh)
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Be where the training was in a snapshot."""
         self.first, self.done, self.step, self.seen, self.count, self.lr, spent = state["numbers"]
-        self.started -= spent
+        self.started = time.perf_counter() - spent
         self.loss_sum, self.correct = state["sums"]
         self.curves = state["curves"]
         self.trained.load_state_dict(state["modules"])
@@ -291,7 +298,8 @@ def length(samples: int, config: Config) -> tuple[int, int]:
 class Checkpoint:
     """The state of a run under way, from which it goes on bit for bit.
 
-    One file, written whole every ``minutes`` and removed when the run has ended.
+    One file, written whole every ``minutes``. Whoever stores the result removes it afterwards: a
+    process that is killed in between loses nothing.
     """
 
     def __init__(self, path: str | Path, minutes: float) -> None:
@@ -314,6 +322,3 @@ class Checkpoint:
         except Exception:  # a damaged file may raise anything
             return None
         return state
-
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tstar.lab.data import DataSet
 
 
+_shares: dict[int, float] = {}  # of each GPU's memory that this process may take
+
+
 class Rows:
     """Rows of an array, which stays where it is (a file, say) and is read a batch at a time.
 
@@ -27,8 +30,7 @@ class Rows:
 
     def __init__(self, x: Tensor, rows: Tensor | None, device: torch.device) -> None:
         size = x.numel() * x.element_size()
-        fits = device.type != "cuda" or size < torch.cuda.mem_get_info(device)[0] / 2
-        if device.type != "cpu" and fits:
+        if device.type != "cpu" and (device.type != "cuda" or size < free_memory(device) / 2):
             x, rows = (x if rows is None else x[rows]).to(device), None
         self._x, self._rows, self.device = x, rows, device
         self.shape = (len(x) if rows is None else len(rows), *x.shape[1:])
@@ -42,6 +44,21 @@ class Rows:
         elif isinstance(index, Tensor):
             index = index.to(self._x.device)
         return self._x[index].to(self.device)
+
+
+def limit_memory(device: str, share: float) -> None:
+    """Processes that share a GPU take their parts of its memory, however many start at once."""
+    if device.startswith("cuda") and share < 1:
+        index = torch.device(device).index or 0
+        torch.cuda.set_per_process_memory_fraction(share, index)
+        _shares[index] = share
+
+
+def free_memory(device: torch.device) -> float:
+    """Bytes of a GPU that this process may still take."""
+    index = device.index or 0
+    free, total = torch.cuda.mem_get_info(index)
+    return min(free, _shares.get(index, 1.0) * total - torch.cuda.memory_reserved(index))
 
 
 @dataclass(frozen=True)
