@@ -284,20 +284,20 @@ def pretrain(root: str) -> None:
     """The lab's networks on whole CIFAR-10, one after the other, each with checkpoints."""
     for name in PRETRAINED:
         path = Path(root) / f"{name}_cifar10.pt"
+        state = path.with_suffix(".checkpoint")
+        if path.exists():
+            continue
         how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "amp": True}
         if name == "vit4":
             how = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.05, "warmup": 0.1}
-        fixed: dict[str, Any] = {"temperature": 1.0, "norm": "none", "role": "teacher"}
-        fixed |= {"num_features": 128, "steps": PRETRAINING}  # a teacher's weights are handed back
-        if path.exists():
-            continue
-        spec = Spec(dataset="cifar10_whole", model=name, **fixed, **how)
-        outcome = execute(Job(spec, root, checkpoint=(f"{path}.part", 3.0)))
-        print(
-            name, outcome.status, outcome.values.get("test_accuracy") or outcome.values, flush=True
-        )
+        how |= {"num_features": 128, "steps": PRETRAINING, "temperature": 1.0, "norm": "none"}
+        spec = Spec(dataset="cifar10_whole", model=name, role="teacher", **how)  # weights come back
+        outcome = execute(Job(spec, root, checkpoint=(str(state), 3.0)))
+        values = outcome.values
+        print(name, outcome.status, values.get("test_accuracy") or values.get("error"), flush=True)
         if outcome.weights is not None:
             path.write_bytes(outcome.weights)
+            state.unlink(missing_ok=True)
 
 
 def run(store: Path, root: str, workers: int, only: str | None, minutes: float | None) -> None:
