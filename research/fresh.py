@@ -27,7 +27,6 @@ from typing import Any
 import pandas as pd
 
 import tstar
-from research.markdown import fill
 from tstar.lab.sweep.columns import FINAL
 from tstar.lab.sweep.execute import Job, execute
 from tstar.lab.sweep.materials import DataKey, build_model, load_data, make_example
@@ -285,20 +284,20 @@ def pretrain(root: str) -> None:
     """The lab's networks on whole CIFAR-10, one after the other, each with checkpoints."""
     for name in PRETRAINED:
         path = Path(root) / f"{name}_cifar10.pt"
+        state = path.with_suffix(".checkpoint")
+        if path.exists():
+            continue
         how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "amp": True}
         if name == "vit4":
             how = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.05, "warmup": 0.1}
-        fixed: dict[str, Any] = {"temperature": 1.0, "norm": "none", "role": "teacher"}
-        fixed |= {"num_features": 128, "steps": PRETRAINING}  # a teacher's weights are handed back
-        if path.exists():
-            continue
-        spec = Spec(dataset="cifar10_whole", model=name, **fixed, **how)
-        outcome = execute(Job(spec, root, checkpoint=(f"{path}.part", 3.0)))
-        print(
-            name, outcome.status, outcome.values.get("test_accuracy") or outcome.values, flush=True
-        )
+        how |= {"num_features": 128, "steps": PRETRAINING, "temperature": 1.0, "norm": "none"}
+        spec = Spec(dataset="cifar10_whole", model=name, role="teacher", **how)  # weights come back
+        outcome = execute(Job(spec, root, checkpoint=(str(state), 3.0)))
+        values = outcome.values
+        print(name, outcome.status, values.get("test_accuracy") or values.get("error"), flush=True)
         if outcome.weights is not None:
             path.write_bytes(outcome.weights)
+            state.unlink(missing_ok=True)
 
 
 def run(store: Path, root: str, workers: int, only: str | None, minutes: float | None) -> None:
@@ -327,11 +326,10 @@ def run(store: Path, root: str, workers: int, only: str | None, minutes: float |
 
 def run_training(training: Drawn, store: Path, root: str, workers: int, check_time: Any) -> None:
     def tell(row: Mapping[str, Any]) -> None:
-        what = f"{row['optimizer']} {row['method']} norm={row['norm']} T={row['temperature']:.3g}"
-        how = f"lr={row['lr']:g} decay={row['weight_decay']:g} seed={row['seed']}: {row['status']}"
         score, seconds = 100 * (row["test_accuracy"] or 0), row["seconds"] or 0
         error = (row["error"] or "").strip().rpartition("\n")[2]
-        print(f"{training.number} {what} {how} {score:.1f} {seconds:.0f} s {error}", flush=True)
+        how = f"{training.number} {training.network} {row['key']} {row['status']}"
+        print(f"{how} {score:.1f} {seconds:.0f} s {error}".rstrip(), flush=True)
 
     while left := wanted(training, results(store)):
         study = Study(f"fresh {training.number}", tuple(left), csg=False)
@@ -365,9 +363,9 @@ def main() -> None:
     elif given.action == "run":
         run(given.store, root, given.workers, given.only, given.max_minutes)
     else:
-        from research.fresh_page import page  # which imports this file
+        from research import fresh_page  # which imports this file
 
-        fill(FOLDER / "README.md", "fresh", page())
+        fresh_page.main()
 
 
 if __name__ == "__main__":

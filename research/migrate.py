@@ -22,38 +22,20 @@ from typing import Any
 import pandas as pd
 
 from tstar.errors import TstarError
-from tstar.lab.sweep.columns import COLUMNS, TABLE, json_object, own_scores
+from tstar.lab.sweep.columns import COLUMNS, json_object, own_scores
 from tstar.lab.sweep.spec import FIELDS, Spec
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.transfer import load_runs, rows_of
 
 # How an old key was made: fields that were left out at these values, and what an optimizer did not read.
-UNUSED: dict[str, Any] = {
-    **dict.fromkeys(
-        (
-            "trunk_features",
-            "depth",
-            "classes",
-            "train_samples",
-            "csg",
-            "source",
-            "clip_norm",
-            "metric",
-        )
-    ),
-    **{
-        "label_noise": 0.0,
-        "backbone": "as-is",
-        "data_seed": 0,
-        "nesterov": False,
-        "beta1": 0.9,
-        "beta2": 0.999,
-    },
-    **{"loss": "cross-entropy", "head_lr": 1.0, "head_init": "own"},
-}
+_NONE = "trunk_features depth classes train_samples csg source clip_norm metric"
+UNUSED: dict[str, Any] = dict.fromkeys(_NONE.split()) | dict(
+    label_noise=0.0, backbone="as-is", data_seed=0, nesterov=False, beta1=0.9, beta2=0.999
+)
+UNUSED |= dict(loss="cross-entropy", head_lr=1.0, head_init="own")
 IGNORED = {"sgd": ("beta1", "beta2"), **dict.fromkeys(("adam", "adamw"), ("momentum", "nesterov"))}
 GONE = ("mixup", "dropout", "ema")
-SAME = (
+SAME = [
     "val_accuracy",
     "test_accuracy",
     "train_accuracy",
@@ -62,7 +44,7 @@ SAME = (
     "seed",
     "model",
     "dataset",
-)
+]
 
 
 def old_key(asked: Mapping[str, Any]) -> str:
@@ -169,11 +151,10 @@ def compare(before: list[dict[str, Any]], new: Path, keys: Mapping[str, str]) ->
     """Rows, accuracies and keys of both, one to one, as they are read again."""
     after = {row["key"]: row for row in rows_of(load_runs(new))}
     assert len(after) == len(before) == len({*keys.values()}), (len(after), len(before))
-    names = [name for name in SAME if TABLE[name]]
     for row in before:
         other = after[keys[row["key"]]]
         assert other["samples"] == row["num_train"], row["key"]
-        for name in names:
+        for name in SAME:
             assert other[name] == row[name], (row["key"], name, row[name], other[name])
     total = sum(row["test_accuracy"] or 0 for row in before)
     again = sum(after[keys[row["key"]]]["test_accuracy"] or 0 for row in before)

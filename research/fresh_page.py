@@ -1,0 +1,132 @@
+"""The tables of results/fresh/README.md, of as many trainings as are whole: all arms, both seeds."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from research import fresh
+from research.markdown import OPTIMIZERS, fill, table
+from tstar.lab.sweep.transfer import load_runs, rows_of
+
+SCENARIOS = {"scratch": "from scratch", "finetune": "fine-tuned"}
+TABLE = "the table"
+DRAWS = 2000
+LIMIT = 1.96  # standard errors of a difference that noise explains
+HEAD = ["n", "mean (95 %)", "median", "gained", "lost", "lost > 2", "worst"]
+
+
+def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any]]:
+    """A row for each arm of a whole training: points over plain, the mean of both seeds."""
+    numbers, _ = fresh.search(training, found)
+    if numbers is None or fresh.wanted(training, found):
+        return
+    by_seed = [fresh.arms(training, numbers, seed) for seed in fresh.SEEDS]
+
+    def points(arm: str) -> np.ndarray:
+        rows = [found[fresh.identity(specs[arm])] for specs in by_seed]
+        chance = 1 / training.num_classes  # what a run that diverged has
+        return 100 * np.array(
+            [chance if r["status"] != "done" else r["test_accuracy"] for r in rows]
+        )
+
+    over = {arm: points(arm) - points("plain") for arm in by_seed[0] if arm != "plain"}
+    # Of the mean of two seeds: one number for a training, from all arms that are not plain itself.
+    errors = [np.diff(gain)[0] ** 2 / 4 for gain in over.values() if gain.any()]
+    predicted = fresh.predictions()[training.number, numbers]
+    for arm, gain in over.items():
+        yield {
+            **{name: getattr(training, name) for name in ("number", "scenario", "kind")},
+            "optimizer": OPTIMIZERS[training.optimizer],
+            "user": "tuned" if training.tuned else "as drawn",
+            **{name: getattr(predicted, name) for name in ("row", "low", "high")},
+            **{"arm": arm, "gain": gain.mean(), "error": np.mean(errors or [0.0]) ** 0.5},
+        }
+
+
+def mean(values: pd.Series) -> str:
+    """With the interval over trainings that are drawn anew."""
+    x = values.to_numpy(float)
+    if len(x) < 2:
+        return "–" if not len(x) else f"{x[0]:+.2f}"
+    drawn = x[np.random.default_rng(0).integers(0, len(x), (DRAWS, len(x)))].mean(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return f"{x.mean():+.2f} ({low:+.2f} to {high:+.2f})"
+
+
+def cells(part: pd.DataFrame) -> list[str]:
+    """``HEAD``; gained and lost: by more than a point, and by more than noise explains."""
+    gain, noise = part["gain"], LIMIT * part["error"]
+    shares = [(gain > 1) & (gain > noise), (gain < -1) & (gain < -noise), gain < -2]
+    words = [f"{share.mean():.0%}" for share in shares]
+    return [str(len(gain)), mean(gain), f"{gain.median():+.2f}", *words, f"{gain.min():+.1f}"]
+
+
+def arms_table(part: pd.DataFrame) -> str:
+    """Every arm over plain, and the table of recipes minus the arm, training by training."""
+    by_arm = part.pivot(index="number", columns="arm", values="gain")
+    lines = [
+        [arm, *cells(part[part["arm"] == arm]), mean(by_arm[TABLE] - by_arm[arm])]
+        for arm in part["arm"].unique()
+    ]
+    return table(["points over plain", *HEAD, "the table minus this (95 %)"], lines)
+
+
+def parts_table(part: pd.DataFrame) -> str:
+    mine = part[part["arm"] == TABLE]
+    groups = [group for name in ("optimizer", "kind", "user") for group in mine.groupby(name)]
+    return table(["the table", *HEAD], [[str(value), *cells(some)] for value, some in groups])
+
+
+def rows_table(every: pd.DataFrame) -> str:
+    """What each row predicted, and how often what came lies in its 80 % range.
+
+    Where a user of a search will stand is not known before; each of its ends has the same row.
+    """
+    asked = [(t, fresh.predictions()[t.number, next(fresh.points(t))]) for t in fresh.drawn()]
+    lines = []
+    for scenario, row in dict.fromkeys((t.scenario, p.row) for t, p in asked):
+        mine = [p for t, p in asked if (t.scenario, p.row) == (scenario, row)]
+        came = every[(every["arm"] == TABLE) & (every["row"] == row)]
+        came = came.loc[came["scenario"] == scenario, "gain"].astype(float)
+        first, inside, expected = mine[0], "–", "–" if mine[0].known else "not known"
+        if first.low is not None:
+            expected = f"{first.median:+.1f} ({first.low:+.1f} to {first.high:+.1f})"
+            inside = f"{came.between(first.low, first.high).sum()} of {len(came)}"
+        words = SCENARIOS[scenario]  # a frozen trunk's row is one from scratch
+        name = row if row.startswith(words) else f"{words}: {row}"
+        lines.append([name, str(len(mine)), expected, mean(came), inside])
+    head = ["row", "trainings", "predicted: median (80 % range)", "came: mean (95 %)", "inside"]
+    return table(head, lines)
+
+
+def page(found: fresh.Results, commit: str) -> str:
+    """The tables as Markdown."""
+    columns = ("number", "scenario", "row", "arm", "gain")
+    every = pd.DataFrame([row for t in fresh.drawn() for row in gains(t, found)] or None)
+    every = every if len(every) else pd.DataFrame(columns=columns)
+    counts, parts = [], ["### What each row predicted", rows_table(every)]
+    for scenario, words in SCENARIOS.items():
+        part = every[every["scenario"] == scenario]
+        drawn = sum(t.scenario == scenario for t in fresh.drawn())
+        counts.append(f"{part['number'].nunique()} of {drawn} {words}")
+        if len(part):
+            parts += [f"### {words.capitalize()}", arms_table(part), parts_table(part)]
+    first = f"Predicted in commit {commit}. Trainings that are whole: {' and '.join(counts)}."
+    return "\n\n".join([first, *parts])
+
+
+def predicted_in() -> str:
+    """The commit of the predictions."""
+    words = ["git", "log", "-1", "--format=%h", "--", "predictions.csv"]
+    return subprocess.check_output(words, cwd=fresh.FOLDER, text=True).strip()
+
+
+def main() -> None:
+    store = fresh.FOLDER / "store.parquet"
+    found = fresh.by_identity(rows_of(load_runs(store))) if store.exists() else {}
+    fill(fresh.FOLDER / "README.md", "fresh", page(found, predicted_in()))
