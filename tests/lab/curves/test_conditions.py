@@ -202,7 +202,8 @@ def test_a_list_for_a_message_ends_with_how_many_more():
 def test_conditions_are_ordered_by_number_then_text_then_what_is_missing():
     sizes = [99, 9.5, 10, "b", None]
     facts = [{"dataset": "A" if size == 99 else "a", "size": size} for size in sizes]
-    assert [f["size"] for f in sorted(facts[::-1], key=order)] == sizes
+    mixed = [facts[i] for i in (3, 0, 4, 2, 1)]
+    assert [f["size"] for f in sorted(mixed, key=order)] == sizes
 
 
 def test_a_method_without_a_temperature_is_no_curve(runs):
