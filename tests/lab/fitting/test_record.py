@@ -64,7 +64,7 @@ def test_the_printed_fit_by_hand():
         "  found by: chance",
         "  α =   0.5000   [0.4000, 0.6000]",
         "  β =  -2.0000   [-3.0000, -1.0000]",
-        "  intervals: 95 %, from a bootstrap over conditions and seeds, and all that the noise cannot tell apart",
+        "  intervals: 95 %, from a bootstrap over conditions and seeds",
         "  note: look here",
         "  left out: dataset=c (too few)",
     ]

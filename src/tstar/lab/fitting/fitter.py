@@ -47,7 +47,7 @@ class How:
         self, runs: Runs, norm: str | None = "batch"
     ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
         """The curves of the runs that a fit can use, and which were left out and why."""
-        return usable_curves(grids(read(runs), metric=self.metric, norm=norm), skip=self.skip)
+        return usable_curves(grids(read(runs), norm=norm), skip=self.skip)
 
     def posed(self, members: Sequence[Curve], variant: str, *, check: bool = True) -> Problem:
         """The optimization problem of some conditions."""
@@ -111,7 +111,7 @@ def fit(
     spans = {}
     if bootstrap:
         pose = partial(how.posed, variant=variant, check=False)
-        spans = intervals(usable, pose, theta, replicates=bootstrap, seed=seed)
+        spans = intervals(usable, pose, replicates=bootstrap, seed=seed)
     return Fit(
         coefficients=Coefficients(
             name=name or f"fitted-{variant}",

@@ -1,12 +1,4 @@
-"""How sure coefficients are: bootstrap intervals, and directions in which they may move together.
-
-An interval is the percentile interval of refits to conditions that are drawn again, each with its
-seeds drawn again. It is widened to every point that the noise cannot tell from the fitted one: on
-lines through it, all coefficients whose mean regret exceeds the lowest by less than τ, the quantile
-(at the interval's level) of what the fitted coefficients lose to each refit on the refit's own
-runs. So it always holds the estimate, and it spans a plateau. Seeds are noise in both steps of the
-bootstrap: if conditions differ by nothing else, an interval is wider than it need be.
-"""
+"""How sure coefficients are: bootstrap intervals, and directions in which they may move together."""
 
 from __future__ import annotations
 
@@ -21,10 +13,47 @@ from tstar.errors import TstarError
 from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.resampling import redrawn
 from tstar.lab.fitting.model import Problem, tells_apart
-from tstar.lab.fitting.search import refit
+from tstar.lab.fitting.search import solve
 
 Array = NDArray[np.float64]
 _STEPS = 2000
+
+
+def intervals(
+    conditions: Sequence[Curve],
+    pose: Callable[[Sequence[Curve]], Problem],
+    *,
+    replicates: int,
+    seed: int,
+    level: float = 0.95,
+) -> dict[str, tuple[float, float]]:
+    """The percentiles of refits to conditions that are drawn again, each with its seeds drawn again.
+
+    Seeds are noise in both steps: if conditions differ by nothing else, an interval is wider than
+    it need be. ``pose`` makes the problem of conditions, unchecked.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+    draws = [_draw(conditions, pose, rng) for _ in range(whole("bootstrap", replicates, least=2))]
+    refits = [solve(problem, seed, restarts=1).theta for problem in draws]
+    low, high = np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0).tolist()
+    return dict(zip(draws[0].names, zip(low, high, strict=True), strict=True))
+
+
+def _draw(
+    conditions: Sequence[Curve],
+    pose: Callable[[Sequence[Curve]], Problem],
+    rng: np.random.Generator,
+) -> Problem:
+    """Runs drawn again, until they can tell the coefficients apart."""
+    for _ in range(100):
+        problem = pose(redrawn(conditions, rng))
+        if tells_apart(problem.design):
+            return problem
+    n, p = problem.design.shape
+    raise TstarError(
+        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients "
+        "apart; leave the bootstrap out, or add runs."
+    )
 
 
 @dataclass(frozen=True)
@@ -46,49 +75,6 @@ class Flat:
         way = np.abs(np.subtract(self.high, self.low))
         moved = zip(self.names, way > 0.05 * np.linalg.norm(way), strict=True)
         return tuple(name for name, does in moved if does) if self.open_ended else ()
-
-
-def intervals(
-    conditions: Sequence[Curve],
-    pose: Callable[[Sequence[Curve]], Problem],
-    theta: Array,
-    *,
-    replicates: int,
-    seed: int,
-    level: float = 0.95,
-) -> dict[str, tuple[float, float]]:
-    """The interval of each coefficient; ``pose`` makes the problem of conditions, unchecked."""
-    replicates = whole("bootstrap", replicates, least=2)
-    rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-    refits, lost = [], []
-    for _ in range(replicates):
-        drawn = _draw(conditions, pose, rng)
-        refits.append(refit(drawn, theta, rng))
-        lost.append(max(float(drawn.loss(theta) - drawn.loss(refits[-1])), 0.0))
-    tolerance, problem = float(np.quantile(lost, level)), pose(conditions)
-    ends = [*np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0), theta]
-    for direction in (*directions(problem), *np.eye(len(theta))):
-        flat = walk(problem, theta, direction, tolerance)
-        ends += [np.array(flat.low), np.array(flat.high)]
-    spans = zip(np.min(ends, axis=0).tolist(), np.max(ends, axis=0).tolist(), strict=True)
-    return dict(zip(problem.names, spans, strict=True))
-
-
-def _draw(
-    conditions: Sequence[Curve],
-    pose: Callable[[Sequence[Curve]], Problem],
-    rng: np.random.Generator,
-) -> Problem:
-    """Runs drawn again, until they can tell the coefficients apart."""
-    for _ in range(100):
-        problem = pose(redrawn(conditions, rng))
-        if tells_apart(problem.design):
-            return problem
-    n, p = problem.design.shape
-    raise TstarError(
-        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients "
-        "apart; leave the bootstrap out, or add runs."
-    )
 
 
 def walk(problem: Problem, theta: Array, direction: Array, tolerance: float) -> Flat:

@@ -100,10 +100,7 @@ class Fit:
             note = "   not identified" if name in self.unidentified else note
             lines.append(f"  {SYMBOLS[name]} = {value:8.4f}{note}")
         if self.intervals and len(self.unidentified) < len(self.values):
-            lines.append(
-                "  intervals: 95 %, from a bootstrap over conditions and seeds, and all that the "
-                "noise cannot tell apart"
-            )
+            lines.append("  intervals: 95 %, from a bootstrap over conditions and seeds")
         if self.unidentified:
             ends = zip(self.values, self.flat[0].low, self.flat[0].high, strict=True)
             spans = ", ".join(f"{SYMBOLS[n]} {low:.3g} … {high:.3g}" for n, low, high in ends)

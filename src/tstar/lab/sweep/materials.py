@@ -140,5 +140,5 @@ def get_method(spec: Spec) -> Method:
     """The method that a spec names, with its options."""
     options = json.loads(spec.options)
     if spec.method == "fixed":
-        options = {name: getattr(spec, name) for name in ("temperature", "norm", "backbone")}
+        options = {"temperature": spec.temperature, "norm": spec.norm}
     return methods.get(spec.method, **options)
