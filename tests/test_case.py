@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tstar import TstarError
-from tstar.case import kind_of, looks_trained, norms_of, preceding_norm, read_case, usual_training
+from tstar.case import kind_of, looks_trained, norms_of, read_case, usual_training
 from tstar.lab.models import build
 from tstar.output_layer import find_head
 from tstar.surgery import temper
@@ -31,7 +31,7 @@ def network(M=64, K=10):
 )
 def test_what_may_stand_between(between, found):
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), *between, nn.Linear(8, 3))
-    got = preceding_norm(model, find_head(model))
+    got = has_preceding_norm(model, find_head(model))
     assert got == ("1" if found else None)
 
 

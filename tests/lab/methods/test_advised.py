@@ -32,7 +32,7 @@ def test_it_trains_at_what_recommend_says(schedule, monkeypatch):
     advice = asked(network(), **how, schedule=schedule)
     assert told[0]["optimizer"].samples == 2000
     assert not advice.leave
-    assert float(recipe.model[2].temperature) == pytest.approx(float(advice), rel=1e-6)
+    assert float(recipe.model[2].temperature) == pytest.approx(advice.temperature, rel=1e-6)
     assert recipe.changes["lr"] == advice.lr != 0.01
     assert recipe.changes["weight_decay"] == advice.weight_decay
     assert recipe.report() == {"lr_factor": pytest.approx(advice.lr / 0.01), "left": False}
