@@ -29,7 +29,7 @@ def test_it_trains_at_what_recommend_says(schedule):
     how = HOW | {"momentum": 0.9, "weight_decay": 5e-4, "samples": 2000, "scenario": "scratch"}
     advice = tstar.recommend(network(), **how, schedule=schedule)
     assert not advice.leave
-    assert float(recipe.model[2].temperature) == pytest.approx(float(advice), rel=1e-6)
+    assert float(recipe.model[2].temperature) == pytest.approx(advice.temperature, rel=1e-6)
     assert recipe.changes["lr"] == advice.lr != 0.01
     assert recipe.changes["weight_decay"] == advice.weight_decay
     assert recipe.report() == {"lr_factor": pytest.approx(advice.lr / 0.01), "left": False}
