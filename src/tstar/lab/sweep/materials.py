@@ -72,6 +72,7 @@ def draw(
     if samples is not None and samples < len(data.y_train):
         data = data.subset(train=samples, seed=seed)
     if noise:
+        random = np.random.default_rng((seed, 1))  # not the numbers that choose the held-out part
         wrong = random.random(len(data.y_train)) < noise
         shift = random.integers(1, data.num_classes, len(data.y_train))
         labels = (data.y_train.numpy() + np.where(wrong, shift, 0)) % data.num_classes
