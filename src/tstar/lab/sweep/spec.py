@@ -185,6 +185,8 @@ class Spec(Config):
             for name, value in self.to_dict().items()
             if name not in unread and value != FIELDS[name].default
         }
+        if self.label_noise:  # once drawn with the numbers that chose the held-out part
+            content["label_noise"] = [self.label_noise, 2]
         text = json.dumps(content | {"protocol": PROTOCOL}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
