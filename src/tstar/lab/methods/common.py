@@ -11,6 +11,7 @@ from torch import nn
 
 from tstar.errors import TstarError
 from tstar.head import Norm, replaced
+from tstar.lab.recipe import Method as Method
 from tstar.lab.recipe import Recipe, Setting, cross_entropy
 from tstar.output_layer import resolve_head
 from tstar.surgery import temper
