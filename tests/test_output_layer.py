@@ -362,7 +362,10 @@ def test_a_head_that_would_be_refused_is_not_proposed():
 
 
 def test_an_advice_for_several_heads_is_asked_again_under_the_same_names():
-    model, how = TwoHeads(), {"optimizer": "sgd", "lr": 0.1, "steps": 5000, "head": ["kind", "size"]}
+    model, how = (
+        TwoHeads(),
+        {"optimizer": "sgd", "lr": 0.1, "steps": 5000, "head": ["kind", "size"]},
+    )
     model.size = nn.Linear(6, 3)
     advice = tstar.recommend(model, **how)
     with warnings.catch_warnings():
