@@ -20,7 +20,7 @@ def lazy(package: str, homes: Mapping[str, str | None]) -> Callable[[str], Any]:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
-        module = import_module(f"{package}.{home or name}")
+        module = import_module(f".{home or name}", package)
         return module if home is None else getattr(module, name)
 
     return load
