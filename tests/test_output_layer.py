@@ -142,6 +142,8 @@ def test_the_heads_of_a_tempered_model_are_the_layers_inside():
     assert (head.path, head.layer, head.num_features) == ("6.layer", model[6].layer, 8)
     alone = TemperedHead(nn.Linear(6, 4), 2.0)
     assert tstar.find_head(alone).path == "layer"
+    for named, path in ((model, "6"), (alone, "")):  # as before tempering
+        assert layers.resolve_head(named, path) == tstar.find_head(named)
     assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
     assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")
 
@@ -359,6 +361,19 @@ def test_a_head_that_would_be_refused_is_not_proposed():
         tstar.temper(TwoHeads(), 2.0, head=["kind", "size"])
 
 
+def test_an_advice_for_several_heads_is_asked_again_under_the_same_names():
+    model, how = (
+        TwoHeads(),
+        {"optimizer": "sgd", "lr": 0.1, "steps": 5000, "head": ["kind", "size"]},
+    )
+    model.size = nn.Linear(6, 3)
+    advice = tstar.recommend(model, **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # T is for the first head
+        advice.apply(model)
+    assert tstar.recommend(model, **how).heads == advice.heads == ("kind", "size")
+
+
 def test_a_long_chain_of_branches_is_walked_once():
     def normalize(z):
         for _ in range(60):  # each subtraction doubles the paths back to the layer
@@ -373,6 +388,7 @@ def test_hooks_of_the_user_do_not_run_on_the_copy():
     for module in model:
         module.register_forward_hook(lambda *given: seen.append(given))
         module.register_forward_pre_hook(lambda *given: seen.append(given))
+    model[-1].register_full_backward_hook(lambda *given: seen.append(given))
     assert tstar.find_head(model, torch.randn(2, 3, 16, 16)).path == "6"
     assert not seen
     model(torch.randn(2, 3, 16, 16))

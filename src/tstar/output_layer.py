@@ -83,10 +83,11 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     if len(heads) > 1:
         names = ", ".join(repr(head.path) for head in heads)
         several = [head.path for head in heads if head.num_classes > 1] or [heads[0].path]
-        every = "'all' for all of them" if len(several) == len(heads) else f"{several} for several"
+        every = "'all'" if len(several) == len(heads) else several
+        more = f", or head={every} for several" if len(several) > 1 else ""
         raise TstarError(
-            f"Found {len(heads)} output layers ({names}); pass head={several[0]!r} to choose one, "
-            f"or head={every}."
+            f"Found {len(heads)} output layers ({names}); pass head={several[0]!r} to choose "
+            f"one{more}."
         )
     return heads[0]
 
@@ -134,6 +135,8 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
             f"head must be the path of a layer of the model, got {shown(path)}; the last "
             f"candidates are {', '.join(map(repr, layers[-3:])) or 'none'}."
         ) from None
+    if isinstance(layer, TemperedHead):  # the path that it had before
+        path, layer = f"{path}.layer".lstrip("."), layer.layer
     check_layer(layer)
     known = isinstance(head, Head) and head.layer is layer
     seen = Seen() if known or tempered_heads(model) else _seen_at(model, path, example_input)
@@ -358,9 +361,9 @@ def scratch_copy(model: nn.Module, *, meta: bool = False, hooks: bool = True) ->
     """A copy to run in the model's place; on the meta device it has shapes and no numbers."""
     memo: dict[int, Any] = {}
     for module in model.modules():
-        if not hooks:  # a user's hook expects the model itself
-            memo[id(module._forward_hooks)] = OrderedDict()
-            memo[id(module._forward_pre_hooks)] = OrderedDict()
+        if not hooks:  # a user's hook expects the model itself; a backward one hides the logits
+            every = (own for name, own in vars(module).items() if name.endswith("_hooks"))
+            memo |= {id(own): OrderedDict() for own in every if isinstance(own, OrderedDict)}
         held = (*module._parameters.values(), *module._buffers.values(), *vars(module).values())
         for tensor in held:
             if not isinstance(tensor, Tensor) or not (meta or tensor.grad_fn is not None):
