@@ -66,7 +66,8 @@ class Curve:
     @property
     def norm(self) -> str | None:
         """The norm before the output layer; the paper's, if the runs do not say."""
-        return self.facts.get("norm", "batch")
+        norm: str | None = self.facts.get("norm", "batch")
+        return norm
 
     @property
     def fixed(self) -> bool:

@@ -1,9 +1,8 @@
-"""How sure coefficients are: bootstrap intervals, and directions in which they may move together."""
+"""How sure coefficients are: bootstrap intervals, and which ones the runs leave open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,54 +55,22 @@ def _draw(
     )
 
 
-@dataclass(frozen=True)
-class Flat:
-    """A line through the fitted coefficients on which the mean regret rises by little.
+def unidentified(problem: Problem, theta: Array, tolerance: float) -> tuple[str, ...]:
+    """The coefficients that some line from the fit to a bound of the search leaves open.
 
-    ``low`` and ``high`` are the coefficients at its two ends. It is open if an end lies on the
-    bounds of the search rather than at the tolerance.
+    On it the mean regret rises by no more than the tolerance. θ acts through T = Xθ alone, and the
+    right singular vectors of X, along which we look, order the directions by how much they move T.
     """
-
-    names: tuple[str, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    open_ended: bool
-
-    @property
-    def unidentified(self) -> tuple[str, ...]:
-        """The coefficients that a line to the bound of the search leaves open."""
-        way = np.abs(np.subtract(self.high, self.low))
-        moved = zip(self.names, way > 0.05 * np.linalg.norm(way), strict=True)
-        return tuple(name for name, does in moved if does) if self.open_ended else ()
-
-
-def walk(problem: Problem, theta: Array, direction: Array, tolerance: float) -> Flat:
-    """Both ways along a direction until the loss has risen by the tolerance or a bound is met."""
-    direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
-    limit = problem.loss(theta) + tolerance
     low, high = problem.bounds
-    ends, open_ended = [], False
-    for step in (-direction, direction):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, high - theta, low - theta) / step
-        reach = float(np.min(room[np.abs(step) > 1e-12]))
-        # Steps that grow geometrically: the flat stretch may be a thousandth of the box.
-        lengths = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, _STEPS) * max(reach, 0.0)])
-        inside = problem.loss(theta + lengths[:, None] * step) <= limit
-        last = len(lengths) - 1 if inside.all() else int(np.argmin(inside)) - 1
-        # A fit that lies on a bound has not walked there.
-        open_ended |= bool(inside.all()) and reach > 1e-3
-        end = np.clip(theta + lengths[max(last, 0)] * step, low, high)
-        ends.append(tuple(end.tolist()))
-    low_end, high_end = ends
-    return Flat(problem.names, low_end, high_end, open_ended)
-
-
-def directions(problem: Problem) -> Array:
-    """Right singular vectors of the design matrix, those that move T least first, (p, p).
-
-    The loss is piecewise linear, so it has no Hessian to take eigenvectors of; but θ acts through
-    T = Xθ alone, and the singular vectors of X order the directions by how much they move T.
-    """
-    found: Array = np.linalg.svd(problem.design)[2][::-1]
-    return found
+    moved: set[str] = set()
+    for direction in np.linalg.svd(problem.design)[2]:
+        for step in (-direction, direction):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(step > 0, high - theta, low - theta) / step
+            reach = float(np.min(room[np.abs(step) > 1e-12]))
+            line = theta + np.linspace(0.0, reach, _STEPS)[:, None] * step
+            costs_little = (problem.loss(line) <= problem.loss(theta) + tolerance).all()
+            if reach > 1e-3 and costs_little:  # a fit that lies on a bound has not moved there
+                names = zip(problem.names, np.abs(step) > 0.05, strict=True)
+                moved |= {name for name, does in names if does}
+    return tuple(name for name in problem.names if name in moved)
