@@ -23,7 +23,7 @@ from tstar import samples as labeled
 from tstar.checks import whole
 from tstar.errors import TstarError, guarded
 from tstar.neighbors import nearest
-from tstar.text import printable
+from tstar.text import printable, tracked
 
 Array = NDArray[Any]
 F64 = NDArray[np.float64]
@@ -185,7 +185,7 @@ def read(source: labeled.Samples, size: int | None = 32) -> Matrix:
 
     def rows() -> Iterator[Array]:
         nonlocal images
-        for sample, label in source.read():
+        for sample, label in tracked(source.read(), "csg: samples read", source.samples):
             labels.append(label)
             array, tensor = sample_array(sample)
             images = images or is_image(array)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tstar.text import tracked
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,7 +52,8 @@ def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True)
     step = min(len(queries), max(1, _SCORES // max(data.shape)))
     scores = np.empty((step, -(-len(data) // _GROUP) * _GROUP), np.float32)
     found = np.empty((len(queries), k), np.int64)
-    for start in range(0, len(queries), step):
+    starts = range(0, len(queries), step)
+    for start in tracked(starts, "csg: parts of the samples compared", len(starts)):
         some = queries[start : start + step]
         bounds.score(some, scores)
         kth = [_kth(rows, query, row, k) for query, row in zip(some, scores, strict=False)]
