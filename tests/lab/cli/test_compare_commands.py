@@ -63,10 +63,6 @@ def test_no_success_is_an_error(run):
     assert Path("tstar-compare/table.md").exists()
 
 
-def test_the_methods_are_listed(run):
-    assert "logit-standardization" in run("compare", "--methods", "list").stdout.split()
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [

@@ -58,16 +58,6 @@ def test_names_are_text_and_never_markup(run):
     assert "\x1b[31m" not in listed + shown
 
 
-def test_what_all_runs_share_is_said_once(run):
-    run("sweep", "study.toml")
-    said, head, *lines = run("runs", "ls").stdout.splitlines()
-    assert said.startswith("all: status done, data digits, model mlp, M 8, norm none, steps 11,")
-    assert said.endswith("; the rest is as by default")
-    assert head.split()[:3] == ["key", "T", "seed"]
-    assert "model" not in head
-    assert [line.split()[1:3] for line in lines[:2]] == [["1", "0"], ["1", "1"]]
-
-
 def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
     import csv
 
@@ -106,13 +96,6 @@ def test_empty_cells_are_listed_from_a_store_and_from_its_exports(run, ending):
     assert len(json.loads(run("runs", "ls", f"runs.{ending}", "--json").stdout)) == 2
 
 
-def test_one_run_is_no_runs(run):
-    run("sweep", "study.toml", "--max-runs", "1")
-    assert run("runs", "ls").stdout.endswith("\n1 run: 1 done\n")
-    assert run("runs", "ls", "--where", "lr == 9").stdout.endswith("\n0 runs: none\n")
-    assert run("runs", "export", "runs.db", "x.csv").stdout == "1 run → x.csv\n"
-
-
 def test_a_study_that_the_store_does_not_know_is_an_error(run):
     run("sweep", "study.toml")
     assert "4 runs: 4 done" in run("runs", "ls", "--study", "study").stdout
@@ -131,7 +114,7 @@ def test_parts_that_tell_runs_apart_are_listed(run):
     with Store("runs.db", create=True) as store:
         finish(store, spec)
         finish(store, with_own(spec, "./kit.py:noise"))
-    _, head, *lines = run("runs", "ls").stdout.splitlines()
+    head, *lines = run("runs", "ls").stdout.splitlines()
     assert "augment" in head
     assert "loss" not in head
     assert ["./kit.py:noise" in line for line in lines[:2]] == [False, True]

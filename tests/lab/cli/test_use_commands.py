@@ -100,14 +100,6 @@ def test_csg_says_what_the_library_says(run, stored):
         run("csg", "set", "--data-root", str(stored.parent / "elsewhere"))
 
 
-def test_csg_shows_value_interval_pairs_and_temperatures(run, stored, tmp_path):
-    words = ("-o", str(tmp_path / "csg.png"), "--samples", "15")
-    shown = run("csg", str(stored), *words).stdout
-    for text in ("csg = ", "most alike", "2048"):
-        assert text in shown
-    assert (tmp_path / "csg.png").exists()
-
-
 def test_check_trains_the_recipe_that_recommend_prints(run):
     shown = run(*SMALL).stdout
     assert shown.startswith("Do this:")

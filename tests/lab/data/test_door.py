@@ -240,12 +240,6 @@ def test_samples_are_counted_in_whatever_order_a_loader_goes():
     assert open_data(Stream()).samples is None
 
 
-def test_what_was_opened_is_not_opened_again():
-    source = open_data((X, Y))
-    assert open_data(source) is source
-    assert csg(source, samples=20).value == EXPECTED
-
-
 def test_size_is_for_images_that_are_read_by_name(tmp_path, monkeypatch):
     rows = "".join(f"{'red green' if i % 2 else 'blue dog'},{i % 2}\n" for i in range(20))
     for part in ("train", "test"):
