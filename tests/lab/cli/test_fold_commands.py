@@ -126,16 +126,6 @@ def test_a_file_that_is_not_a_tempered_state_dict_is_refused(tmp_path, content, 
     assert not (tmp_path / "bad.folded.pt").exists()
 
 
-def test_a_whole_model_is_refused_in_words_of_our_own(tmp_path):
-    torch.save(trained(network()), tmp_path / "whole.pt")
-    (tmp_path / "note.pt").write_text("error 101", encoding="utf-8")
-    for name in ("whole", "note"):
-        said = str(run(tmp_path / f"{name}.pt").exception)
-        assert f"{name}.pt is damaged, or holds other objects than weights; " in said
-        assert said.endswith("Save the weights alone, with torch.save(model.state_dict(), …).")
-        assert said.isprintable()
-
-
 def test_missing_keys_and_existing_outputs_are_refused(tmp_path):
     broken = trained(network()).state_dict()
     del broken["3.norm.running_var"]

@@ -12,7 +12,6 @@ from tests.test_package import loaded_by
 from tstar.errors import TstarError
 from tstar.formula import explain
 from tstar.lab.data import open_data
-from tstar.law import law_temperature
 from tstar.recipes import rows
 from tstar.training import Training
 
@@ -64,16 +63,6 @@ def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
         assert advice["case"]["num_classes"] == classes
     with pytest.raises(TstarError, match="Unknown data set 'mine'"):
         run(*words, "mine")
-
-
-def test_recommend_at_the_prompt(run):
-    words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
-    plan = ["--optimizer", "sgd", "--lr", "0.1", "--steps", "930"]
-    advice = json.loads(run(*words, *plan).stdout)
-    training = Training("sgd", lr=advice["lr"], steps=930, batch_size=128)
-    assert advice["temperature"] == pytest.approx(law_temperature(64, 10, training))
-    lines = run(*words[:-1], *plan).stdout.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["Do this", "Expect", "Main risk", "Check"]
 
 
 @pytest.fixture

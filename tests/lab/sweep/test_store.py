@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from pathlib import Path
 
 import pytest
 
@@ -167,20 +166,6 @@ def test_a_full_disk_is_said_and_nothing_stored_is_lost(path, specs):
         assert store.get(specs[1].key)["val_accuracy"] == 0.25
 
 
-def test_weights_are_written_whole_or_not_at_all(path, monkeypatch):
-    with Store(path, create=True) as store:
-        store.save_weights("k", b"abc")
-        assert store.weights_path("k").read_bytes() == b"abc"
-
-        def full(self, content):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(Path, "write_bytes", full)
-        with pytest.raises(OSError, match="No space left"):
-            store.save_weights("k", b"other")
-    assert store.weights_path("k").read_bytes() == b"abc"
-
-
 def test_one_run_is_found_by_how_its_key_starts(path, specs):
     with Store(path, create=True) as store:
         for spec in specs:
@@ -265,12 +250,3 @@ def test_a_given_csg_is_never_taken_for_a_measured_one(path, specs, given):
         store.put(replace(specs[0], csg=given, data_checksum="x"), "done", {"csg": 2.5})
         assert store.known_csg("x") == (2.5 if given is None else None)
         assert store.known_csg("y") is None
-
-
-def test_a_transaction_that_breaks_leaves_nothing_behind(path, specs, monkeypatch):
-    with Store(path, create=True) as store, Store(path) as other:
-        monkeypatch.setattr(store, "insert", lambda row: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            finish(store, specs[0])
-        finish(other, specs[1])  # the file is not locked
-        assert [*store.status()] == [specs[1].key]

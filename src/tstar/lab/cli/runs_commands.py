@@ -14,7 +14,7 @@ from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
-from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, json_object, opened
+from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, opened
 from tstar.lab.sweep.spec import FIELDS
 from tstar.text import printable
 
@@ -84,7 +84,7 @@ def show_run(
         return
     for name, value in row.items():
         if value is not None:
-            said = _cell(name, row) if name in ("started", "finished", "lr") else value
+            said = _cell(name, row) if name in ("started", "finished") else value
             tell(f"{name:>18} {said}")
 
 
@@ -126,7 +126,7 @@ def merge_runs(
 
 
 def _cell(name: str, row: Mapping[str, Any]) -> str:
-    """A cell as a person reads it; a rate also shows the method's factor: 0.1 ×3."""
+    """A cell as a person reads it."""
     value = row[name]
     if value is None:
         return _EMPTY
@@ -134,10 +134,6 @@ def _cell(name: str, row: Mapping[str, Any]) -> str:
         return str(value)[:8]
     if name in ("started", "finished"):
         return datetime.fromtimestamp(value).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-    if name == "lr":
-        extra = row["extra"] if isinstance(row["extra"], dict) else json_object(row["extra"])
-        factor = extra.get("lr_factor") or 1
-        return f"{value:.4g}" + (f" ×{factor:.4g}" if factor != 1 else "")
     if name == "seconds":
         return duration(value)
     if name.endswith("accuracy"):

@@ -92,7 +92,7 @@ def sweep_studies(studies: list[Study], store: Path, options: dict[str, Any]) ->
         def on_tally(tally: Tally) -> None:
             ends = {"diverged": tally.diverged, "failed": tally.failed}
             bad = [f" · {number} {what}" for what, number in ends.items() if number]
-            left = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
+            left = f"{duration(tally.seconds_left)} left"
             update(tally.finished, tally.total, "".join([left, *bad]))
 
         def say(text: str) -> None:

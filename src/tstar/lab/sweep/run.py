@@ -53,13 +53,10 @@ class Tally:
         return self.before + self.ended
 
     @property
-    def per_hour(self) -> float:
-        return 3600 * self.ended / max(time.monotonic() - self.started, 1e-9)
-
-    @property
     def seconds_left(self) -> float | None:
-        rate = self.per_hour
-        return 3600 * (self.total - self.finished) / rate if rate else None
+        """By the time that a result has taken on average; ``None`` before the first."""
+        spent = time.monotonic() - self.started
+        return (self.total - self.finished) * spent / self.ended if self.ended else None
 
     def __str__(self) -> str:
         parts = [f"{self.done} done", f"{self.diverged} diverged", f"{self.failed} failed"]
