@@ -78,15 +78,6 @@ def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
         assert [row["test_metric"] for row in csv.DictReader(file)] == ["0.875", "", "", ""]
 
 
-def test_a_study_that_the_store_does_not_know_is_an_error(run):
-    run("sweep", "study.toml")
-    assert "4 runs: 4 done" in run("runs", "ls", "--study", "study").stdout
-    for words in (["ls", "runs.db"], ["export", "runs.db", "x.csv"]):
-        with pytest.raises(TstarError, match="Unknown study 'stud'; did you mean 'study'"):
-            run("runs", *words, "--study", "stud")
-    assert not Path("x.csv").exists()
-
-
 def test_parts_that_tell_runs_apart_are_listed(run):
     from tests.lab.sweep.small import finish, with_own
     from tstar.lab.sweep.store import Store
