@@ -70,22 +70,6 @@ def test_every_example_parses(commands):
             pass
 
 
-def test_help_shows_the_two_flows_in_order():
-    from tstar import __version__
-
-    assert tstar("--version").stdout.strip() == f"tstar {__version__}"
-    shown = tstar("--help").stdout
-    use, research = shown.index(program.USE[:20]), shown.index(program.RESEARCH[:20])
-    assert use < shown.index("temperature  ") < shown.index("recommend  ") < research
-    assert research < shown.index("sweep  ") < shown.index("fit  ")
-
-
-def test_every_command_is_in_one_of_the_two_flows():
-    program._load_commands()
-    registered = [*program.app.registered_commands, *program.app.registered_groups]
-    assert {entry.rich_help_panel for entry in registered} == {program.USE, program.RESEARCH}
-
-
 def test_a_command_has_its_name_in_python():
     import tstar
 
@@ -151,29 +135,6 @@ def test_a_reader_that_leaves_early_is_no_error():
         said = running.stderr.read().decode()
     assert "Traceback" not in said
     assert "error" not in said
-
-
-def test_completion_offers_commands_and_options():
-    asked = {"_TSTAR_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
-    assert tstar(**asked, COMP_WORDS="tstar tem").stdout.split() == ["temperature"]
-    asked["COMP_CWORD"] = "2"
-    assert tstar(**asked, COMP_WORDS="tstar temperature --fea").stdout.split() == ["--features"]
-
-
-def test_where_a_result_goes_has_one_name_and_every_option_says_what_it_is(commands):
-    for name, command in commands.items():
-        options = {flag: option for option in command.params for flag in option.opts}
-        assert not {"--out", "--plot", "--figure"} & {*options}, name
-        if "--output" in options:
-            assert "-o" in options, name
-        if "--json" in options:
-            assert options["--json"].is_flag, name
-        if "--data-root" in options:
-            assert "TSTAR_DATA" in options["--data-root"].help, name
-        for option in command.params:
-            assert not getattr(option, "hidden", False), (name, option.name)
-            if hasattr(option, "help"):
-                assert option.help, (name, option.name)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

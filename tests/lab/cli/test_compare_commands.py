@@ -63,10 +63,6 @@ def test_no_success_is_an_error(run):
     assert Path("tstar-compare/table.md").exists()
 
 
-def test_the_methods_are_listed(run):
-    assert "logit-standardization" in run("compare", "--methods", "list").stdout.split()
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -79,22 +75,3 @@ def test_bad_input_is_an_error_of_the_package(run, options, match):
     with pytest.raises(TstarError, match=match):
         run(*QUICK, *options)
     assert not Path("tstar-compare/table.md").exists()
-
-
-def test_an_interrupt_keeps_what_had_finished(run, monkeypatch):
-    from tests.lab.sweep.small import InlineEngine
-
-    honest, calls = InlineEngine.collect, []
-
-    def interrupted(self, timeout):
-        calls.append(timeout)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return honest(self, timeout)
-
-    monkeypatch.setattr(InlineEngine, "collect", interrupted)
-    words = [*QUICK, "--methods", "default,sqrt-m"]
-    assert "goes on from there" in " ".join(run(*words, code=130).output.split())
-    assert len(load_runs("tstar-compare/runs.db")) == 2
-    assert "sqrt-m" in run(*words).stdout
-    assert len(load_runs("tstar-compare/runs.db")) == 4

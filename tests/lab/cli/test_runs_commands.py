@@ -58,16 +58,6 @@ def test_names_are_text_and_never_markup(run):
     assert "\x1b[31m" not in listed + shown
 
 
-def test_what_all_runs_share_is_said_once(run):
-    run("sweep", "study.toml")
-    said, head, *lines = run("runs", "ls").stdout.splitlines()
-    assert said.startswith("all: status done, data digits, model mlp, M 8, norm none, steps 11,")
-    assert said.endswith("; the rest is as by default")
-    assert head.split()[:3] == ["key", "T", "seed"]
-    assert "model" not in head
-    assert [line.split()[1:3] for line in lines[:2]] == [["1", "0"], ["1", "1"]]
-
-
 def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
     import csv
 
@@ -88,40 +78,6 @@ def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
         assert [row["test_metric"] for row in csv.DictReader(file)] == ["0.875", "", "", ""]
 
 
-@pytest.mark.parametrize("ending", ["db", "csv", "parquet"])
-def test_empty_cells_are_listed_from_a_store_and_from_its_exports(run, ending):
-    from tstar.lab.sweep.columns import COLUMNS
-    from tstar.lab.sweep.store import Store
-
-    run("sweep", "study.toml", "--max-runs", "2")
-    with Store("runs.db") as store:
-        empty = ", ".join(f'"{n}" = NULL' for n in COLUMNS if "NOT NULL" not in COLUMNS[n])
-        empty = empty.replace('"key" = NULL', "status = 'failed'")
-        store._db.execute(f"UPDATE runs SET {empty} WHERE rowid = 1")
-    if ending != "db":
-        run("runs", "export", "runs.db", f"runs.{ending}")
-    listed = run("runs", "ls", f"runs.{ending}").stdout
-    assert ": no reason is known" in listed
-    assert listed.endswith("2 runs: 1 done, 1 failed\n")
-    assert len(json.loads(run("runs", "ls", f"runs.{ending}", "--json").stdout)) == 2
-
-
-def test_one_run_is_no_runs(run):
-    run("sweep", "study.toml", "--max-runs", "1")
-    assert run("runs", "ls").stdout.endswith("\n1 run: 1 done\n")
-    assert run("runs", "ls", "--where", "lr == 9").stdout.endswith("\n0 runs: none\n")
-    assert run("runs", "export", "runs.db", "x.csv").stdout == "1 run → x.csv\n"
-
-
-def test_a_study_that_the_store_does_not_know_is_an_error(run):
-    run("sweep", "study.toml")
-    assert "4 runs: 4 done" in run("runs", "ls", "--study", "study").stdout
-    for words in (["ls", "runs.db"], ["export", "runs.db", "x.csv"]):
-        with pytest.raises(TstarError, match="Unknown study 'stud'; did you mean 'study'"):
-            run("runs", *words, "--study", "stud")
-    assert not Path("x.csv").exists()
-
-
 def test_parts_that_tell_runs_apart_are_listed(run):
     from tests.lab.sweep.small import finish, with_own
     from tstar.lab.sweep.store import Store
@@ -131,25 +87,9 @@ def test_parts_that_tell_runs_apart_are_listed(run):
     with Store("runs.db", create=True) as store:
         finish(store, spec)
         finish(store, with_own(spec, "./kit.py:noise"))
-    _, head, *lines = run("runs", "ls").stdout.splitlines()
+    head, *lines = run("runs", "ls").stdout.splitlines()
     assert "augment" in head
     assert "loss" not in head
     assert ["./kit.py:noise" in line for line in lines[:2]] == [False, True]
     listed = run("runs", "ls", "--where", 'augment == "./kit.py:noise"').stdout
     assert "1 run: 1 done" in listed
-
-
-def test_the_rate_that_a_method_trained_at_is_listed_and_shown(run):
-    from tests.lab.sweep.small import finish
-    from tstar.lab.sweep.store import Store
-    from tstar.lab.sweep.study import load_study
-
-    first, second, *_ = load_study("study.toml").specs
-    with Store("runs.db", create=True) as store:
-        store.put(first, "done", {"extra": {"lr_factor": 3.0, "left": False}})
-        finish(store, second)
-    asked = f"{first.lr:.4g}"
-    listed = run("runs", "ls").stdout
-    assert listed.count(f"{asked} ×3") == 1
-    assert re.search(rf"\blr {asked} ×3\n", run("runs", "show", "runs.db", first.key).stdout)
-    assert "×" not in run("runs", "show", "runs.db", second.key).stdout

@@ -14,8 +14,7 @@ from tstar.errors import TstarError
 def test_a_sweep_from_dry_run_to_the_end(run):
     dry = json.loads(run("sweep", "study.toml", "--dry-run", "--json").stdout)
     assert (dry["runs"], dry["to_do"], dry["status"]) == (4, 4, {"missing": 4})
-    assert dry["worker_seconds"] > 0
-    assert dry["device"].startswith(("cpu", "cuda"))
+    assert dry["step_seconds"] > 0
     assert not Path("runs.db").exists()
     part = json.loads(run("sweep", "study.toml", "--max-runs", "1", "--json").stdout)
     assert (part["done"], part["total"]) == (1, 4)
@@ -24,20 +23,6 @@ def test_a_sweep_from_dry_run_to_the_end(run):
     assert "3 missing" in run("sweep", "study.toml", "--dry-run").stdout.replace("  ", " ")
     text = run("sweep", "study.toml", "--workers", "2").output
     assert "4/4: 3 done" in text
-
-
-def test_a_dry_run_without_the_data_says_where_they_go(run, tmp_path):
-    study = Path("study.toml")
-    text = study.read_text(encoding="utf-8")
-    study.write_text(text.replace('"digits"', '"cifar10"'), encoding="utf-8")
-    words = ["sweep", "study.toml", "--dry-run", "--data-root", str(tmp_path)]
-    facts = json.loads(run(*words, "--json").stdout)
-    assert (facts["runs"], facts["to_do"], [*facts["missing_data"]]) == (4, 4, ["cifar10"])
-    assert str(tmp_path / "cifar-10-batches-py") in facts["missing_data"]["cifar10"]
-    assert "1 data set missing" in run(*words).stdout
-    study.write_text(text.replace('"digits"', '"unknown"'), encoding="utf-8")
-    with pytest.raises(TstarError, match="unknown"):
-        run(*words, "--json")
 
 
 def test_keys_are_changed_and_a_callback_is_told(run):
@@ -117,8 +102,7 @@ def test_a_dry_run_counts_the_runs_of_its_part(run):
     assert [(dry["runs"], dry["to_do"]) for dry in found] == [(2, 2), (1, 1), (1, 1)]
     text = run("sweep", "study.toml", "--dry-run", "--part", "3/3").stdout
     assert text.startswith("study: 1 run\n")
-    assert "to do: 1 run, about" in " ".join(text.split())
-    assert "1 of 1 kind)" in " ".join(text.split())
+    assert " ms" in text
 
 
 def test_only_json_goes_to_stdout():

@@ -4,11 +4,10 @@ import io
 import json
 import os
 
-import pytest
 from rich.console import Console
 
 from tstar.lab.cli import terminal
-from tstar.lab.cli.terminal import duration, progress, tell, tell_json
+from tstar.lab.cli.terminal import progress, tell, tell_json
 
 LONG = "  note: the grid does not bracket the optimum in 25 conditions, extend it there"
 
@@ -52,14 +51,6 @@ def test_what_a_terminal_would_obey_is_shown_escaped(capsys):
     text = capsys.readouterr().out
     assert not any(hidden in text for hidden in "\u202e\x1b\x7f\U000e0001\u2066")
     assert json.loads(text) == value
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(59.4, "59 s"), (60, "1 min 00 s"), (3600, "1 h 00 min"), (60 * 3600, "2.5 days")],
-)
-def test_times_as_people_say_them(seconds, said):
-    assert duration(seconds) == said
 
 
 def test_progress_is_a_line_now_and_then_or_a_bar(monkeypatch):

@@ -12,7 +12,6 @@ from tests.test_package import loaded_by
 from tstar.errors import TstarError
 from tstar.formula import explain
 from tstar.lab.data import open_data
-from tstar.law import law_temperature
 from tstar.recipes import rows
 from tstar.training import Training
 
@@ -66,16 +65,6 @@ def test_recommend_looks_names_up_below_the_data_root(run, tmp_path):
         run(*words, "mine")
 
 
-def test_recommend_at_the_prompt(run):
-    words = ["recommend", "--model", "resnet10", "--classes", "10", "--features", "64", "--json"]
-    plan = ["--optimizer", "sgd", "--lr", "0.1", "--steps", "930"]
-    advice = json.loads(run(*words, *plan).stdout)
-    training = Training("sgd", lr=advice["lr"], steps=930, batch_size=128)
-    assert advice["temperature"] == pytest.approx(law_temperature(64, 10, training))
-    lines = run(*words[:-1], *plan).stdout.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["Do this", "Expect", "Main risk", "Check"]
-
-
 @pytest.fixture
 def stored(tmp_path):
     rng = np.random.default_rng(0)
@@ -98,14 +87,6 @@ def test_csg_says_what_the_library_says(run, stored):
     assert named["csg"] == tstar.csg(open_data(stored)).value
     with pytest.raises(TstarError, match="It was not found below the data root"):
         run("csg", "set", "--data-root", str(stored.parent / "elsewhere"))
-
-
-def test_csg_shows_value_interval_pairs_and_temperatures(run, stored, tmp_path):
-    words = ("-o", str(tmp_path / "csg.png"), "--samples", "15")
-    shown = run("csg", str(stored), *words).stdout
-    for text in ("csg = ", "most alike", "2048"):
-        assert text in shown
-    assert (tmp_path / "csg.png").exists()
 
 
 def test_check_trains_the_recipe_that_recommend_prints(run):

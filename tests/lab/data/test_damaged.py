@@ -1,6 +1,5 @@
 """Damaged files and strange ones: one clear error, in little time and memory."""
 
-import io
 import itertools
 import os
 import tracemalloc
@@ -132,43 +131,6 @@ def test_odd_archives(tmp_path):
     np.save(tmp_path / "single.npy", x)
     (tmp_path / "single.npy").rename(tmp_path / "toy.npz")
     refused(tmp_path / "toy.npz")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "label,text\n,a\n",
-        "label,text\n1,a\n\x00,b\n",
-        "label,text\n1," + "a" * 200_000 + "\n",
-        "label,text\n1,a\n3,b\n",
-        "label,text\n1,a\n1,b\n",
-    ],
-)
-def test_odd_text_files(content, tmp_path):
-    pytest.importorskip("sklearn")
-    (tmp_path / "toy.csv").write_text(content, encoding="utf-8")
-    for read in (load, csg):
-        with pytest.raises(TstarError):
-            read(tmp_path / "toy.csv")
-
-
-def test_a_label_of_thousands_of_digits_is_a_name(tmp_path):
-    pytest.importorskip("sklearn")
-    lines = "".join(f"{'9' * 5000}{i % 2},word {i}\n" for i in range(20))
-    (tmp_path / "toy.csv").write_text(f"label,text\n{lines}", encoding="utf-8")
-    assert load(tmp_path / "toy.csv").classes == tuple("9" * 5000 + end for end in "01")
-
-
-def test_rows_of_nothing_can_claim_any_number(tmp_path):
-    header = (
-        "{'descr': '<U0', 'fortran_order': False, 'shape': (100000000000,), }".ljust(117) + "\n"
-    )
-    with zipfile.ZipFile(tmp_path / "toy.npz", "w") as archive:
-        archive.writestr("y.npy", b"\x93NUMPY\x01\x00" + bytes([118, 0]) + header.encode("ascii"))
-        rows = io.BytesIO()
-        np.save(rows, np.ones((12, 2)))
-        archive.writestr("x.npy", rows.getvalue())
-    refused(tmp_path / "toy.npz", "must hold values")
 
 
 def test_a_program_that_is_called_an_image_is_not_run(tmp_path, monkeypatch):

@@ -8,13 +8,6 @@ from hypothesis import strategies as st
 from tests.lab.data.small import make
 from tstar import TstarError
 from tstar.lab.data import split
-from tstar.lab.data.dataset import stratified
-
-
-def test_facts():
-    data = make()
-    assert (data.num_classes, data.in_channels) == (4, 3)
-    assert repr(data) == "DataSet('toy': image, 24 train / 8 test, 3×2×2 uint8, 4 classes)"
 
 
 def test_checksum_depends_on_every_array_and_on_nothing_else():
@@ -101,22 +94,7 @@ def test_the_seed_decides_and_no_global_generator_is_used():
     assert not torch.equal(first, split(labels, 0.2, 4)[1])
 
 
-def test_every_sample_is_drawn_equally_often():
-    labels = torch.tensor([0] * 10 + [1] * 10)
-    counts = sum(torch.bincount(split(labels, 0.2, seed)[1], minlength=20) for seed in range(500))
-    assert isinstance(counts, torch.Tensor)
-    # Binomial(500, 0.2): mean 100, standard deviation 9; five of them either way.
-    assert counts.min() > 55
-    assert counts.max() < 145
-
-
 @pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, float("nan")])
 def test_fraction_out_of_range(fraction):
     with pytest.raises(TstarError, match="val_fraction"):
         split(torch.arange(4), fraction, 0)
-
-
-def test_least_of_each_class():
-    labels = torch.tensor([0] * 97 + [1, 2, 3])
-    _, drawn = stratified(labels, 10, 0, keep=0, least=1)
-    assert labels[drawn].bincount().tolist() == [7, 1, 1, 1]

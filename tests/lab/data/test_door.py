@@ -81,42 +81,6 @@ def test_masks_are_not_lost():
     assert csg(np.ma.masked_array(X), np.ma.masked_array(Y), samples=20).value == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("data", "labels"),
-    [
-        (np.array(3.0), [0]),
-        (np.float64(3), None),
-        (torch.tensor(1.0), torch.tensor(0)),
-        (X, np.array(0)),
-        (X, 5),
-        (X, torch.tensor(0)),
-        ({}, None),
-        ({"a": 1}, None),
-        ({"train": 3}, None),
-        (torch.empty(120, 6, device="meta"), Y),
-        (torch.zeros(120, 6, dtype=torch.complex64), Y),
-        (X.astype(complex), Y),
-        (X.astype(str), Y),
-        (X.astype("V4"), Y),
-        (np.zeros(120, dtype=[("a", "f4"), ("b", "f4")]), Y),
-        (np.array(["a", None, 3] * 40, dtype=object).reshape(120, 1), Y),
-        (np.zeros((120, 6), "datetime64[s]"), Y),
-        (X, [[1, 0]] * 120),
-        (X, [{"a": 1}] * 120),
-        (None, None),
-        ((), ()),
-        (b"bytes", None),
-        ([X[:3], Y], None),
-        (iter([1, 2]), None),
-        ({1, 2}, [0, 1]),
-        (lambda: 3, None),
-    ],
-)
-def test_odd_input_ends_in_the_packages_own_error(data, labels):
-    with pytest.raises(TstarError):
-        csg(data, labels)
-
-
 def test_odd_dtypes_that_hold_numbers():
     whole = np.clip(np.round(X * 2), -8, 8)
     expected = csg(whole, Y, samples=20).value
@@ -162,17 +126,6 @@ def test_classes_are_counted_without_decoding_an_image(tmp_path):
     assert count_classes(open_data(tmp_path / "x.npz")) == 3
     assert count_classes(open_data("digits")) == 10
     assert count_classes(load("digits")) == 10
-
-
-def test_classes_are_counted_wherever_the_labels_are_listed():
-    assert count_classes((X, Y)) == 3
-    assert count_classes((Pairs(), Y)) == 3
-    assert count_classes(open_data((X, np.where(Y == 2, np.nan, Y)))) == 2
-    listed = Pairs()
-    listed.targets = Y.tolist()
-    assert count_classes(listed) == count_classes(DataLoader(listed)) == 3
-    assert count_classes(Subset(listed, [0, 1])) is None  # a part need not have all of them
-    assert count_classes(Stream()) is None
 
 
 def _doors(x, y):
@@ -240,12 +193,6 @@ def test_samples_are_counted_in_whatever_order_a_loader_goes():
     assert open_data(Stream()).samples is None
 
 
-def test_what_was_opened_is_not_opened_again():
-    source = open_data((X, Y))
-    assert open_data(source) is source
-    assert csg(source, samples=20).value == EXPECTED
-
-
 def test_size_is_for_images_that_are_read_by_name(tmp_path, monkeypatch):
     rows = "".join(f"{'red green' if i % 2 else 'blue dog'},{i % 2}\n" for i in range(20))
     for part in ("train", "test"):
@@ -282,24 +229,6 @@ def test_data_in_every_form_are_the_same_task(digits):
     assert as_task("digits").name == "digits"
     words = as_task((np.random.default_rng(0).random((20, 3)), np.array(["a", "b"] * 10)))
     assert (words.domain, words.num_classes) == ("vector", 2)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (42, "data must be"),
-        ([(torch.zeros(1, 8, 8), "cat")], "two classes"),
-        ([torch.zeros(3)], "pair"),
-        ([(torch.zeros(3), 0), (torch.zeros(4), 1)], "same shape"),
-        ((torch.zeros(5), torch.zeros(5)), "one row per sample"),
-        ((torch.zeros(5, 2), torch.zeros(4)), "5 samples and 4 labels"),
-        ((torch.full((4, 2), torch.nan), torch.arange(4)), "finite"),
-        ((torch.zeros(4, 2), torch.zeros(4)), "two classes"),
-    ],
-)
-def test_bad_data_are_refused(data, message):
-    with pytest.raises(TstarError, match=message):
-        as_task(data)
 
 
 def test_of_a_stream_that_never_ends_a_part_is_read(monkeypatch):

@@ -32,13 +32,6 @@ def test_images_become_channels_first(tmp_path):
     assert data.y_test.tolist() == [0, 1, 2, 0, 1, 2]
 
 
-def test_a_file_in_a_folder_below_the_root_and_from_the_environment(tmp_path, monkeypatch):
-    (tmp_path / "sub").mkdir()
-    save(tmp_path / "sub", **arrays())
-    monkeypatch.setenv("TSTAR_DATA", str(tmp_path))
-    assert load("sub/toy").name == "toy"
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype", "domain", "channels"),
     [
@@ -164,8 +157,3 @@ def test_a_function_is_asked_for_a_size_only_if_it_takes_one(part, tmp_path):
     assert from_function(part("plain"), tmp_path, None).x_train.shape == (6, 3, 4, 4)
     with pytest.raises(TstarError, match="takes no size"):
         from_function(part("plain"), tmp_path, 16)
-
-
-def test_what_is_no_data_set_is_said():
-    with pytest.raises(TstarError, match="must give x_train, y_train, x_test and y_test"):
-        from_arrays("mine", (1, 2, 3))

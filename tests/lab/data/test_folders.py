@@ -8,7 +8,6 @@ Image = pytest.importorskip("PIL.Image")
 
 from tstar import TstarError  # noqa: E402
 from tstar.lab.data import load, open_data  # noqa: E402
-from tstar.lab.data.images import stack  # noqa: E402
 
 
 def make(folder, parts, classes="abc", suffix="png"):
@@ -56,18 +55,6 @@ def test_images_of_different_sizes_need_a_size(tmp_path):
     data = load("toy", root=tmp_path, size=4)
     assert data.x_train.shape == (7, 3, 4, 4)
     assert torch.equal(data.x_train[-1], torch.full((3, 4, 4), 7, dtype=torch.uint8))
-
-
-def test_the_order_of_threads_cannot_matter():
-    """Images that take longest come first; each must still land in its place."""
-    import time
-
-    def slow(index):
-        time.sleep(0.002 * (8 - index % 8))
-        return np.full((3, 2, 2), index, np.uint8)
-
-    x = stack(slow, 64, "toy")
-    assert x[:, 0, 0, 0].tolist() == list(range(64))
 
 
 def test_broken_and_missing_pieces(tmp_path):

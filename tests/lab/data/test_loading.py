@@ -1,14 +1,11 @@
 """Names: what is known, what is near, what to put where. The digits."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from tstar import TstarError
-from tstar.lab.data import default_root, load
+from tstar.lab.data import load
 
 
 def test_near_names_and_files_below_the_root(tmp_path):
@@ -27,21 +24,6 @@ def test_near_names_and_files_below_the_root(tmp_path):
     (tmp_path / "notes.txt").touch()
     with pytest.raises(TstarError, match=r"its name ends in '\.txt'"):
         load("notes.txt", root=tmp_path)
-
-
-def test_an_unknown_name_says_where_it_was_looked_for(tmp_path):
-    where = re.escape(f"below the data root ({tmp_path}) or in this folder; set root=")
-    with pytest.raises(TstarError, match=where):
-        load("xyz", root=tmp_path)
-    with pytest.raises(TstarError, match="It was not found"):
-        load("xyz", root=tmp_path / "none")
-
-
-def test_default_root(monkeypatch):
-    monkeypatch.setenv("TSTAR_DATA", "somewhere")
-    assert default_root() == Path("somewhere")
-    monkeypatch.delenv("TSTAR_DATA")
-    assert default_root() == Path.home() / ".cache" / "tstar"
 
 
 def test_nothing_global_changes():

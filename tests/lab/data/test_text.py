@@ -25,11 +25,11 @@ def write(folder, name="toy", **parts):
 
 @pytest.mark.parametrize("name", ["toy", "toy_train.csv", "toy.csv"])
 def test_a_pair_of_files(tmp_path, name):
-    data = load(name, root=write(tmp_path, train=TRAIN, test=TEST), text_features=64)
+    data = load(name, root=write(tmp_path, train=TRAIN, test=TEST))
     assert (data.name, data.domain, data.classes) == ("toy", "text", ("animal", "bank"))
     assert data.y_train.tolist() == [1, 0, 1]
     assert data.y_test.tolist() == [0, 1]
-    assert data.x_train.shape == (3, 64)
+    assert data.x_train.shape == (3, 2048)
     assert torch.allclose(data.x_train.norm(dim=1), torch.ones(3), atol=1e-5)
 
 

@@ -15,8 +15,7 @@ import transformers
 from tests.networks import tiny_bert
 from tstar.errors import TstarError
 from tstar.lab.sweep import execute
-from tstar.lab.sweep.estimate import dry_run
-from tstar.lab.sweep.plan import make_plan
+from tstar.lab.sweep.plan import make_plan, measure_step
 from tstar.lab.sweep.study import parse_study
 from tstar.output_layer import tempered_heads
 
@@ -62,9 +61,7 @@ def root(tmp_path, save_tokenizer):
 def test_a_transformer_is_planned_timed_and_tuned(root):
     plan = make_plan(parse_study(STUDY), None, data_root=str(root))
     assert len(plan.todo) == 2
-    cost = dry_run(parse_study(STUDY), None, data_root=str(root))
-    assert cost.seconds > 0
-    assert (len(cost.plan.todo), cost.probed) == (2, 1)
+    assert measure_step(plan.todo[0], str(root), "cpu") > 0
     for spec in plan.todo:
         outcome = execute.execute(execute.Job(spec, str(root)))
         values = outcome.values

@@ -60,21 +60,6 @@ def test_axes_may_be_arrays_and_ranges(axes):
     assert len(keys[0]) == 4
 
 
-def test_run_study_takes_functions(tmp_path):
-    tables = {
-        "name": "own",
-        "csg": False,
-        "training": {"epochs": 1, "batch_size": 16},
-        "grid": GRID,
-    }
-    seen = []
-    tally = tstar.lab.run_study(tables, tmp_path / "runs.db", on_run=seen.append, workers=1)
-    assert (tally.done, [row["status"] for row in seen]) == (2, ["done", "done"])
-    assert seen[0]["studies"] == {"own": seen[1]["studies"]["own"]}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.db", "runs.db.owner"]
-    assert tstar.lab.run_study(tables, tmp_path / "runs.db", workers=1).before == 2
-
-
 def data_set(name="mine", **changes):
     x, y, *_ = arrays()
     parts = {"x_train": torch.tensor(x).float(), "y_train": torch.tensor(y)}

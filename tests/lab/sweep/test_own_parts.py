@@ -59,61 +59,42 @@ def test_a_part_that_changes_under_way_fails_the_run_instead_of_lying(folder, in
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "import torch\n",
-            "import torhc\n",
-            r"study, \[training\]: .*parts.py:arrays could not be imported",
-        ),
+        ("import torch\n", "import torhc\n", r"\[training\]: .*:arrays could not be imported"),
         ("def net(", "def nets(", r"study, \[\[grid\]\] 1: .*did you mean 'nets'"),
-        (
-            "def net(num_classes, in_channels, num_features=6):\n    return",
-            "def net():\n    return 3 or",
-            "takes no num_features",
-        ),
-        (
-            "    return nn.Sequential(",
-            "    return 3 or (",
-            r"must return an instance of torch\.nn\.modules\.module\.Module, got int",
-        ),
-        (
-            "nn.Linear(in_channels,",
-            "nn.Linear(7,",
-            r"'parts:net' must take the samples of '\./parts\.py:arrays' \(vector, of shape 5\), but raised",
-        ),
-        (
-            "    return nn.Sequential(",
-            "    return Wrong(",
-            r"one tensor of logits, 16×K for a batch of 16, got \(tensor",
-        ),
-        (
-            "    return nn.Sequential(",
-            "    return Tired(",
-            r"parts\.py:net failed: ArithmeticError: tired \(parts\.py, line \d+\)",
-        ),
+        ("num_features=6):\n", "width=6):\n", "takes no num_features"),
+        ("return nn.Seq", "return 3 or nn.Seq", r"an instance of torch\.nn.*Module, got int"),
+        ("(in_channels,", "(7,", r"'parts:net' must take .* \(vector, of shape 5\), but raised"),
         ("x[:30], y[:30]", "x[:30]", "must give x_train, y_train, x_test and y_test"),
-        (
-            "return torch.optim.RMSprop(parameters, lr)",
-            "return lr",
-            r"must return an instance of torch\.optim\.optimizer\.Optimizer, got float",
-        ),
-        ("return 1 - step / (2 * steps)", "return None", "schedule returns must be a number"),
-        ("return batch + 0.01", "return batch[:1] #", "must return a tensor of"),
-        ("multi_margin_loss(logits, targets)", "softmax(logits, 1)", "must return one number"),
-        (".float().mean() * 100", "", "metric returns must be a number"),
-        (
-            "num_features, num_classes))",
-            "num_features, 9))",
-            "one output for each of the data's 3 classes",
-        ),
     ],
 )
-def test_a_part_that_fails_is_one_error_before_any_run(folder, inline, old, new, message):
+def test_parts_that_cannot_work_are_one_error_before_any_run(folder, inline, old, new, message):
     assert old in PARTS
     (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
     engine = inline()
     with pytest.raises(TstarError, match=message):
         do(folder, engine)
     assert engine.executed == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("return nn.Sequential(", "return Wrong(", "16×K for a batch of 16"),
+        ("return torch.optim.RMSprop(parameters, lr)", "return lr", "Optimizer, got float"),
+        ("return 1 - step / (2 * steps)", "return None", "schedule returns must be a number"),
+        ("return batch + 0.01", "return batch[:1] #", "must return a tensor of"),
+        ("multi_margin_loss(logits, targets)", "softmax(logits, 1)", "must return one number"),
+        (".float().mean() * 100", "", "metric returns must be a number"),
+        ("num_features, num_classes)", "num_features, 9)", "each of the data's 3 classes"),
+    ],
+)
+def test_a_part_that_fails_in_training_fails_its_runs_with_the_reason(
+    folder, inline, old, new, message
+):
+    assert old in PARTS
+    (folder / "parts.py").write_text(PARTS.replace(old, new), encoding="utf-8")
+    assert do(folder, inline()).failed == 2
+    assert all(message in row["error"] for row in rows_of(folder / "runs.db").values())
 
 
 def test_machine_paths_are_refused(folder):
@@ -137,25 +118,20 @@ def test_a_method_of_your_own_with_options(folder, inline):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("3", r"must return an instance of tstar\.lab\.recipe\.Recipe, got int"),
+        ("3", "Recipe, got int"),
         ("Recipe(3, len)", "failed: AttributeError"),
-        ("Recipe(model, 3)", "failed: TypeError"),
-        ("Recipe(model, len, on_batch=3)", "failed: TypeError"),
-        ("Recipe(model, lambda z, y, x: 1 / 0)", r"parts\.py:method failed: ZeroDivisionError"),
+        ("Recipe(model, lambda z, y, x: 1 / 0)", "parts.py:method failed: ZeroDivisionError"),
     ],
 )
-def test_a_recipe_that_cannot_be_trained_with_is_one_error(folder, inline, made, message):
+def test_a_recipe_that_cannot_be_trained_with_is_named(folder, inline, made, message):
     text = OWN_STUDY.replace("temperature = 2", 'method = "./parts.py:method"')
     (folder / "study.toml").write_text(
         text.replace('loss = "./parts.py:loss"\n', ""), encoding="utf-8"
     )
     old = "Recipe(model, lambda z, y, x: nn.functional.cross_entropy(z / 2**power, y))"
     (folder / "parts.py").write_text(PARTS.replace(old, made), encoding="utf-8")
-    engine = inline()
-    with pytest.raises(TstarError, match=message) as caught:
-        do(folder, engine)
-    assert "Traceback" not in str(caught.value)
-    assert engine.executed == []
+    assert do(folder, inline()).failed == 2
+    assert all(message in row["error"] for row in rows_of(folder / "runs.db").values())
 
 
 def test_a_network_that_fails_late_is_named_in_its_run(folder, inline):

@@ -52,14 +52,6 @@ def test_weights_are_looked_for_once_where_a_run_needs_them(path, inline, monkey
     assert len(looked) == 3  # all runs are done
 
 
-def test_a_data_set_whose_labels_have_gaps_is_refused(tmp_path):
-    x, y = np.random.default_rng(0).random((60, 4), np.float32), np.arange(60) % 3 * 2
-    np.savez(tmp_path / "gaps.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    study = parse_study('csg=false\n[[grid]]\ndataset="gaps.npz"\nmodel="mlp"\ntemperature=1\n')
-    with pytest.raises(TstarError, match="label"):
-        make_plan(study, None, data_root=str(tmp_path))
-
-
 def test_other_data_are_other_runs(tmp_path, inline):
     path = tmp_path / "runs.db"
     study = parse_study(

@@ -1,7 +1,6 @@
 """Ray that cannot be reached, or no longer: one error, soon."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -26,24 +25,6 @@ model = "mlp"
 num_features = 8
 temperature = 1
 """
-
-
-def test_an_address_is_reachable_when_something_listens():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        assert ray_engine._reachable(f"127.0.0.1:{port}")
-        assert ray_engine._reachable(f"ray://127.0.0.1:{port}")
-    assert not ray_engine._reachable(f"127.0.0.1:{port}")
-    assert ray_engine._reachable("auto")
-
-
-@pytest.mark.slow
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")
-def test_an_unreachable_address_fails_soon_and_says_so():
-    pytest.importorskip("ray")
-    with pytest.raises(TstarError, match=r"No Ray cluster answers at '127\.0\.0\.1:1'"):
-        ray_engine.RayEngine(1, "127.0.0.1:1")
 
 
 @pytest.mark.slow
@@ -152,33 +133,6 @@ def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
     assert 0 < len(before) < 6
     again = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=300, check=True)
     assert json.loads(again.stdout)["before"] == len(before)
-
-
-@pytest.mark.slow
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")
-def test_slow_data_are_no_dead_cluster_and_leave_its_memory(study, path, monkeypatch):
-    """Loading takes longer than the patience with a silent head; afterwards nothing is kept."""
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    monkeypatch.setattr(ray_engine, "_PATIENCE", 1.0)
-    original, put = ray_engine.load_data, []
-
-    def slow(*given):
-        time.sleep(3)
-        return original(*given)
-
-    monkeypatch.setattr(ray_engine, "load_data", slow)
-    engine = ray_engine.RayEngine(1)
-    try:
-        real = ray.put
-        monkeypatch.setattr(ray, "put", lambda data: put.append(len(data.y_train)) or real(data))
-        with Store(path, create=True) as store:
-            tally = run_sweep(make_plan(study, store), store, engine)
-        assert (tally.done, len(put), engine._data) == (8, 1, {})
-    finally:
-        engine.close()
-        ray.shutdown()
 
 
 @pytest.mark.slow

@@ -177,29 +177,6 @@ def test_students_of_a_diverged_teacher_fail_with_the_reason(path, inline):
     assert "Its teacher" in failed["error"]
 
 
-def test_quick_runs_are_committed_together_and_slow_ones_at_once(study, path, inline, monkeypatch):
-    """A commit waits for the disk; the engine has new work by then."""
-    clock, commits = [0.0], []
-    monkeypatch.setattr("tstar.lab.sweep.run.time.monotonic", lambda: clock[0])
-
-    class Timed(inline):
-        def collect(self, timeout):
-            clock[0] += 0.05 if len(self.executed) < 5 else 10
-            return super().collect(timeout)
-
-    class Watched(Store):
-        def put(self, spec, *given, **more):
-            commits.append((len(engine.jobs), len(engine.executed)))
-            super().put(spec, *given, **more)
-
-    engine = Timed()
-    with Watched(path, create=True) as store:
-        run_sweep(make_plan(study, store), store, engine)
-    stored_after = [executed for _, executed in commits]
-    assert stored_after == [4, 4, 4, 4, 6, 6, 7, 8]
-    assert [waiting for waiting, _ in commits[:-1]] == [1] * 7
-
-
 def test_several_studies_are_one_queue(path, inline, monkeypatch):
     import tstar.lab.sweep as sweeping
 

@@ -31,13 +31,6 @@ def test_every_study_names_only_what_exists(path):
         assert all(s.teacher_features for s in study.specs if "teacher" in get_method(s).needs)
 
 
-def test_there_is_a_study_for_each_of_the_papers_questions():
-    assert {path.stem for path in FILES if path.parent.name == "paper"} == {
-        *("bn-insertion", "task-difficulty", "convnets", "transformers", "datasets", "isic"),
-        *("label-smoothing", "methods"),
-    }
-
-
 def test_the_papers_protocol_is_the_papers():
     for path in (STUDIES / "paper").glob("*.toml"):
         for spec in load_study(path).specs:
@@ -54,9 +47,3 @@ def test_the_heat_maps_grid_is_complete():
     cells = {(s.dataset, s.model, s.num_features, s.norm, s.temperature) for s in specs}
     assert len(cells) == 3 * 3 * 4 * 2 * 10
     assert {s.temperature for s in specs} == {2.0**n for n in range(10)}
-
-
-def test_the_smoke_study_needs_no_download_and_has_forty_runs():
-    study = load_study(STUDIES / "small" / "smoke.toml")
-    assert len(study) >= 40
-    assert {spec.dataset for spec in study.specs} == {"digits"}

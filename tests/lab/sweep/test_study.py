@@ -5,7 +5,6 @@ import re
 import pytest
 
 from tstar.errors import TstarError
-from tstar.lab.sweep.spec import Spec
 from tstar.lab.sweep.study import load_study, parse_study
 
 GOOD = """name = "s"
@@ -81,11 +80,6 @@ def test_what_does_not_affect_the_result_does_not_change_the_key():
     )
 
 
-def test_seeds_is_short_for_a_range():
-    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\nseeds = 3'
-    assert sorted(s.seed for s in parse_study(grid).specs) == [0, 1, 2]
-
-
 ONE, TWO = ", [[grid]] 1", ", [[grid]] 2"
 WIDTHS, DATA = "num_features = [16, 32]", 'dataset = "digits"\nmodel = "r'
 
@@ -136,16 +130,6 @@ def test_errors_name_the_table(old, new, table, message):
 def test_malformed_studies(text, message):
     with pytest.raises(TstarError, match=re.escape(message)):
         parse_study(text)
-
-
-def test_a_syntax_error_names_the_line():
-    with pytest.raises(TstarError, match="line 4"):
-        parse_study(GOOD.replace("epochs = 3", "epochs = "))
-
-
-def test_a_share_is_checked():
-    with pytest.raises(TstarError, match="label_noise"):
-        Spec(dataset="digits", model="mlp", method="default", label_noise=1.0)
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,6 @@ from tstar.errors import TstarError
 from tstar.lab.training import Config
 
 
-def test_the_defaults_are_the_papers():
-    config = Config()
-    assert (config.optimizer, config.lr, config.momentum, config.weight_decay) == (
-        "sgd",
-        0.1,
-        0.9,
-        5e-4,
-    )
-    assert (config.epochs, config.batch_size, config.schedule) == (200, 128, "cosine")
-    assert config.label_smoothing == 0
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-import tstar
 from tstar.errors import TstarError
 from tstar.lab import methods
 from tstar.lab.training import Config
@@ -69,17 +68,6 @@ def test_clipping_bounds_the_step(data):
     before = nn.utils.parameters_to_vector(make().parameters())
     after = nn.utils.parameters_to_vector(do(data, config).model.parameters())
     assert 0 < float((after - before).detach().norm()) <= 0.01 * 1.001
-
-
-def test_advised_is_what_recommend_says(data):
-    config = replace(SHORT, steps=40)
-    trained = do(data, config, "advised")
-    torch.manual_seed(0)
-    told = {"optimizer": "sgd", "lr": 0.05, "momentum": 0.9, "steps": 40, "batch_size": 64}
-    advice = tstar.recommend(
-        make(), **told, weight_decay=5e-4, scenario="scratch", samples=len(data.y_train)
-    )
-    assert trained.head == (pytest.approx(advice.temperature), advice.norm is not None)
 
 
 def test_the_classes_must_agree(data):

@@ -43,7 +43,7 @@ def _options(
 
 def _load_commands() -> None:
     """Import every file of commands, which registers its own, in the order of the two flows."""
-    for name in ("use", "fold", "package", "sweep", "runs", "compare", "report", "data"):
+    for name in ("use", "fold", "package", "sweep", "runs", "compare", "report"):
         importlib.import_module(f"tstar.lab.cli.{name}_commands")
 
 

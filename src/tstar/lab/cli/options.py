@@ -61,8 +61,6 @@ Optimizer = Annotated[str, about("sgd, adam, adamw, or your own (./file.py:name)
 Lr = Annotated[float, about("Highest learning rate.")]
 BatchSize = Annotated[int, about("Samples per step.")]
 Epochs = Annotated[int, about("Epochs of a whole training.", min=1)]
-Scenario = Annotated[str | None, about("How you train: scratch or finetune.")]
-Tuned = Annotated[bool, about("Rate and decay were tuned for this model: they stay.", "--tuned")]
 Device = Annotated[str, about("Device: auto, cpu, cuda, …; an error if there is none.")]
 Seed = Annotated[int, about("Seed of random draws.")]
 Store = Annotated[Path, given("The SQLite file of results.")]

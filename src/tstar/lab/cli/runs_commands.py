@@ -14,14 +14,16 @@ from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
-from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, default_of, json_object, opened
+from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, opened
 from tstar.lab.sweep.spec import FIELDS
 from tstar.text import printable
 
 runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
 app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)
 
-# What is listed: every field of a run, and the columns that say so.
+_EMPTY = "–"
+_ALWAYS = ("dataset", "model", "temperature", "seed")
+# What may be listed, where runs differ in it: every field, and the columns that say so.
 _LISTED = {n: label for n, label in LABELS.items() if TABLE[n].metadata.get("listed", n in FIELDS)}
 
 
@@ -49,13 +51,9 @@ def list_runs(
         tell_json([opened(row) for row in shown])
         return
     cells = {name: [_cell(name, row) for row in shown] for name in _LISTED}
-    differ = [n for n, column in cells.items() if len({*column}) > 1 or len(shown) == 1]
-    # What is the same in all is listed once, unless it is usual.
-    usual = {n: _cell(n, {n: default_of(n), "extra": None}) for n in cells}
-    rest = [n for n, column in cells.items() if n not in differ and {*column} != {usual[n]}]
-    if same := ", ".join(f"{_LISTED[name]} {cells[name][0]}" for name in rest if shown):
-        tell(f"all: {same}; the rest is as by default", "dim")
-    columns = [name for name in differ if {*cells[name]} != {usual[name]}]
+    differ = [name for name, column in cells.items() if len({*column}) > 1]
+    results = [name for name in cells if name not in FIELDS and {*cells[name]} != {_EMPTY}]
+    columns = [name for name in cells if name in (*_ALWAYS, *differ, *results)]
     show([{_LISTED[name]: cells[name][i] for name in columns} for i in range(len(shown))])
     for row in shown:
         if row["status"] == "failed":
@@ -86,7 +84,7 @@ def show_run(
         return
     for name, value in row.items():
         if value is not None:
-            said = _cell(name, row) if name in ("started", "finished", "lr") else value
+            said = _cell(name, row) if name in ("started", "finished") else value
             tell(f"{name:>18} {said}")
 
 
@@ -128,18 +126,14 @@ def merge_runs(
 
 
 def _cell(name: str, row: Mapping[str, Any]) -> str:
-    """A cell as a person reads it; a rate also shows the method's factor: 0.1 ×3."""
+    """A cell as a person reads it."""
     value = row[name]
     if value is None:
-        return "–"
+        return _EMPTY
     if name == "key":
         return str(value)[:8]
     if name in ("started", "finished"):
         return datetime.fromtimestamp(value).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
-    if name == "lr":
-        extra = row["extra"] if isinstance(row["extra"], dict) else json_object(row["extra"])
-        factor = extra.get("lr_factor") or 1
-        return f"{value:.4g}" + (f" ×{factor:.4g}" if factor != 1 else "")
     if name == "seconds":
         return duration(value)
     if name.endswith("accuracy"):

@@ -17,7 +17,6 @@ from tstar.lab.cli.options import AsJson, DataRoot, Device, about
 from tstar.lab.cli.terminal import ERRORS, counted, duration, progress, tell, tell_json
 
 if TYPE_CHECKING:
-    from tstar.lab.sweep.engine import LocalEngine
     from tstar.lab.sweep.run import Tally
     from tstar.lab.sweep.study import Study
 
@@ -40,7 +39,9 @@ def sweep(
     ] = None,
     on_run: Annotated[str | None, about("Call ./file.py:function with each run's row.")] = None,
     data_root: DataRoot = None,
-    dry_run: Annotated[bool, about("Check, count, estimate; train nothing.", "--dry-run")] = False,
+    dry_run: Annotated[
+        bool, about("Check and count the runs, time one step; train nothing.", "--dry-run")
+    ] = False,
     max_runs: Annotated[int | None, about("Stop after this many results.", min=1)] = None,
     part: Annotated[str | None, about("I/N: the I-th of N parts, into a store of its own.")] = None,
     as_json: AsJson = False,
@@ -52,7 +53,6 @@ def sweep(
     Example: tstar sweep studies/small/smoke.toml lr=0.03 seed=0,1 --store runs.db --workers 2
     """
     from tstar.lab import own
-    from tstar.lab.sweep.engine import LocalEngine
     from tstar.lab.sweep.study import load_study
 
     root = None if data_root is None else str(data_root)
@@ -62,11 +62,9 @@ def sweep(
     if not studies:
         raise TstarError(f"A study must be given, a TOML file, got {' '.join(words)!r}.")
     if dry_run:
-        # Ray's nodes are not asked: the estimate is of a machine like this one.
-        there = LocalEngine(workers, device, None if engine == "ray" else gpus_per_run)
         for study in studies:
             mine = study if share is None else study.part(*share)
-            _dry_run(mine, store, root, there, as_json)
+            _dry_run(mine, store, root, device, as_json)
         return
     options: dict[str, Any] = {"engine": engine, "workers": workers, "address": address}
     options |= {"device": device, "gpus_per_run": gpus_per_run, "checkpoint": checkpoint}
@@ -94,7 +92,7 @@ def sweep_studies(studies: list[Study], store: Path, options: dict[str, Any]) ->
         def on_tally(tally: Tally) -> None:
             ends = {"diverged": tally.diverged, "failed": tally.failed}
             bad = [f" · {number} {what}" for what, number in ends.items() if number]
-            left = f"{tally.per_hour:,.0f} runs/h · {duration(tally.seconds_left)} left"
+            left = f"{duration(tally.seconds_left)} left"
             update(tally.finished, tally.total, "".join([left, *bad]))
 
         def say(text: str) -> None:
@@ -128,37 +126,22 @@ def only_json() -> Iterator[None]:
         os.close(kept)
 
 
-def _dry_run(
-    study: Study, store: Path, root: str | None, engine: LocalEngine, as_json: bool
-) -> None:
-    """The number of runs, what is done, and what the rest will cost; a broken part is an error."""
-    from tstar.lab.sweep.estimate import dry_run
+def _dry_run(study: Study, store: Path, root: str | None, device: str, as_json: bool) -> None:
+    """How many runs there are and are done, and the time of a step; a broken part is an error."""
+    from tstar.lab.sweep.plan import make_plan, measure_step
     from tstar.lab.sweep.store import Store
 
-    slots, device = engine.slots, engine.devices[0]
     with Store(store) if store.exists() else nullcontext() as opened:
-        found = dry_run(study, opened, data_root=root, device=device)
-    plan, counts = found.plan, found.plan.counts()
+        plan = make_plan(study, opened, data_root=root, dry=True)
+    counts, seconds = plan.counts(), None
+    if plan.todo:
+        seconds = measure_step(plan.todo[0].resolved(study.places), root, device)
     if as_json:
         facts: dict[str, Any] = {"study": study.name, "runs": len(plan.specs), "status": counts}
-        facts |= {"workers": slots, "device": device, "missing_data": found.missing}
-        facts["to_do"] = len(plan.todo)
-        facts["worker_seconds"] = round(found.seconds, 3) if plan.todo else None
-        facts["wall_seconds"] = round(found.seconds / slots, 1) if plan.todo else None
-        tell_json(facts)
+        tell_json(facts | {"to_do": len(plan.todo), "step_seconds": seconds})
         return
     tell(f"{study.name}: {counted(len(plan.specs), 'run')}")
     for state, count in sorted(counts.items()):
         tell(f"  {count:>6} {state}")
-    if plan.todo:
-        tell(
-            f"  to do: {counted(len(plan.todo), 'run')}, about {duration(found.seconds)} of one "
-            f"worker, {duration(found.seconds / slots)} with {slots} on {device} "
-            f"(probe of {found.probed} of {counted(found.kinds, 'kind')})"
-        )
-    missing = {*found.missing.values()}  # several subsets come from one set
-    if missing:
-        names = counted(len(missing), "data set")
-        tell(f"  {names} missing; random images of the same shape were timed instead:")
-    for text in sorted(missing):
-        tell(f"    {text}")
+    if seconds is not None:
+        tell(f"  a training step of {plan.todo[0]} takes {1000 * seconds:.3g} ms")

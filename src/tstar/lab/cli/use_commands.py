@@ -98,11 +98,10 @@ def csg(
     size: Annotated[int, about("Resize images to SIZE×SIZE pixels; 0: as they are.")] = 32,
     data_root: DataRoot = None,
     as_json: AsJson = False,
-    output: options.MaybeOutput = None,
 ) -> None:
     """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
 
-    Example: tstar csg path/to/images -o csg.png
+    Example: tstar csg path/to/images
     """
     from tstar.difficulty import csg as measure
     from tstar.formula import explain
@@ -113,10 +112,6 @@ def csg(
     result = measure(source, size=size or None, **how)
     found = {M: explain(M, result.num_classes, result.value) for M in _WIDTHS}
     variant = found[64].variant
-    if output is not None:
-        from tstar.lab.data.figure import draw_csg
-
-        draw_csg(result, output)
     if as_json:
         pairs = [[str(a), str(b), s] for a, b, s in result.hardest_pairs()]
         temperatures = {str(M): why.temperature for M, why in found.items()}
@@ -131,8 +126,6 @@ def csg(
         "for SGD at 0.1 over 200 epochs; for another training: tstar recommend"
     )
     show([{"M": "T*", **{str(M): f"{why.temperature:.2f}" for M, why in found.items()}}])
-    if output is not None:
-        tell(f"figure: {output}")
 
 
 @app.command(rich_help_panel=USE)

@@ -28,27 +28,19 @@ from tstar.lab.data.images import from_files, pixels_of, resized, stack
 class Entry:
     """One data set: the path below the root that must exist, and where to get it.
 
-    ``shape`` is its pixels, training and test samples, if it must be fetched; ``loader`` and
-    ``parts`` are torchvision's class and what chooses the official parts, (training, test).
+    ``loader`` and ``parts`` are torchvision's class and what chooses the official parts,
+    (training, test).
     """
 
     name: str
-    num_classes: int
-    pixels: str
-    test: str
     folder: str = ""
     source: str = ""
-    shape: tuple[int, int, int] | None = None
     loader: str | None = None
     parts: tuple[Sequence[str | bool], Sequence[str | bool]] = ((), ())
 
     def base(self, root: Path) -> Path | None:
         """The folder to read from, ``root`` or ``root/NAME``; ``None`` if there are no data."""
         return next((b for b in (root, root / self.name) if (b / self.folder).exists()), None)
-
-    def present(self, root: Path) -> bool:
-        """Whether the data are below ``root`` (they may still turn out to be broken)."""
-        return not self.folder or self.base(root) is not None
 
     def read(self, root: Path, size: int | None, download: bool) -> DataSet:
         """The data set, or one error that says what to put where."""

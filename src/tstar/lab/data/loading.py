@@ -14,7 +14,7 @@ from tstar.lab.data.catalogue import CATALOGUE
 from tstar.lab.data.dataset import DataSet
 from tstar.lab.data.files import from_function, read_npz
 from tstar.lab.data.images import read_folder
-from tstar.lab.data.text import DIMENSIONS, read_text, text_files, text_name
+from tstar.lab.data.text import read_text, text_files, text_name
 
 
 def default_root() -> Path:
@@ -33,14 +33,13 @@ def load(
     root: str | os.PathLike[str] | None = None,
     size: int | None = None,
     download: bool = False,
-    text_features: int = DIMENSIONS,
 ) -> DataSet:
     """The data set of this name (see :func:`names`), or in this file or folder.
 
     A path is looked up below ``root`` first, then as it is given. ``.npz`` may be left out, and
     ``NAME`` finds ``NAME_train.csv`` with ``NAME_test.csv``. ``size`` brings images to size×size
     pixels by area averaging; data sets whose images differ in size need it. Nothing is fetched
-    unless ``download`` is true. ``text_features`` is D of text.
+    unless ``download`` is true.
 
     ``module:name`` or ``file.py:name`` is a function of your own (:mod:`tstar.lab.own`), called as
     ``f(root, size)``, that returns x_train, y_train, x_test and y_test, or a ``DataSet``.
@@ -51,7 +50,6 @@ def load(
     name, base = _checked(name_or_path), _base(root)
     if size is not None:
         whole("size", size, least=1)
-    whole("text_features", text_features, least=1)
     entry = CATALOGUE.get(name.lower())
     if entry is not None:
         return entry.read(base, size, download)
@@ -59,7 +57,7 @@ def load(
         return from_function(name, base, size)
     path = locate(name, base)
     if path is not None:
-        return _read(path, size, text_features)
+        return _read(path, size)
     suffix = cifar100.suffix_of(name)
     if suffix:
         fine = load(name.removesuffix(suffix), root=base, size=size, download=download)
@@ -114,13 +112,13 @@ def _checked(name: Any) -> str:
     return text
 
 
-def _read(path: Path, size: int | None, text_features: int) -> DataSet:
+def _read(path: Path, size: int | None) -> DataSet:
     if path.is_dir():
         return read_folder(path, size)
     if path.suffix == ".npz":
         data = read_npz(path, size)
     else:
-        data = read_text(text_files(path), text_name(path), text_features)
+        data = read_text(text_files(path), text_name(path))
     if size is not None and data.domain != "image":
         raise TstarError(
             f"size is for images, but {data.name} holds {data.domain} samples; leave size out."

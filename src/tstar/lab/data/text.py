@@ -42,12 +42,12 @@ def text_name(path: Path) -> str:
     return path.name.removesuffix(".csv").removesuffix("_train")
 
 
-def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> DataSet:
+def read_text(files: list[Path], name: str) -> DataSet:
     """CSV files with the columns ``label,text`` and, if you like, ``label_name``.
 
     A validation file joins the training part, since every run holds out one of its own; a single
     file gets a seeded, stratified fifth as its test part. Each text is the tf–idf of its words and
-    word pairs, hashed into ``dimensions`` bins and scaled to unit length: x = v/‖v‖ with
+    word pairs, hashed into 2,048 bins and scaled to unit length: x = v/‖v‖ with
     v_j = n_j·(1 + ln((1 + N)/(1 + N_j))), n_j the count of bin j in the text, N_j the number of the
     N training texts in which it occurs.
     """
@@ -67,7 +67,7 @@ def read_text(files: list[Path], name: str, dimensions: int = DIMENSIONS) -> Dat
         names = {str(int(label)): name for label, name in names.items()}
     y_train, y_test, found = labels(y[0], y[1], None, name)
     texts = tuple(train["text"]), tuple(test["text"])
-    x_train, x_test = vectors(*texts, dimensions)
+    x_train, x_test = vectors(*texts)
     classes = tuple(names.get(c, c) for c in found)
     return DataSet(name, "text", x_train, y_train, x_test, y_test, classes, texts)
 

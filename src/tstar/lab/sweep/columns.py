@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from tstar.lab.sweep.spec import FIELDS, kind_of
@@ -73,26 +73,6 @@ WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
 OPENED = ("options", *(name for name, item in TABLE.items() if item.metadata.get("json")))
 # 0, 1, or the name of a part of your own: SQLite keeps text in a column of numbers as text.
 MIXED = tuple(name for name, item in TABLE.items() if "bool | str" in str(item.type))
-_TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
-
-
-def fits(name: str, value: object) -> bool:
-    """Whether a cell is what its column may hold."""
-    if value is None or (name in MIXED and isinstance(value, str)):
-        return True
-    try:
-        opened({name: value})
-    except (TypeError, ValueError, RecursionError):
-        return False
-    if isinstance(value, int | float) and name in ("started", "finished") and abs(value) > 5e10:
-        return False  # no day of the calendar
-    return isinstance(value, _TYPES[COLUMNS[name].partition(" ")[0]])
-
-
-def default_of(name: str) -> Any:
-    """What a run has in a column by default, as a store writes it."""
-    value = TABLE[name].default
-    return int(value) if isinstance(value, bool) else None if value is MISSING else value
 
 
 def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:

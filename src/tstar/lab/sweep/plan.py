@@ -13,7 +13,7 @@ from tstar.errors import TstarError, guarded
 from tstar.lab.data import DataSet
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL
-from tstar.lab.sweep.execute import Job, execute
+from tstar.lab.sweep.execute import Job
 from tstar.lab.sweep.materials import (
     DataKey,
     build_model,
@@ -22,9 +22,11 @@ from tstar.lab.sweep.materials import (
     load_data,
     make_example,
 )
-from tstar.lab.sweep.spec import OWN, Places, Spec
+from tstar.lab.sweep.spec import Places, Spec
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import Study
+from tstar.lab.training.parts import make_parts
+from tstar.lab.training.running import step_seconds
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,12 @@ def make_plan(
     data_root: str | None = None,
     say: Callable[[str], None] = lambda text: None,
     folder: str | None = None,
-    read: Callable[[DataKey], DataSet] | None = None,
+    dry: bool = False,
 ) -> Todo:
     """Read the data once each, check every name, and compare with the store.
 
-    Large data sets are written to the ``folder``, from which workers map them. A dry run gives a
-    reader of its own, ``read``: then no csg is computed, and no weights are looked for.
+    Large data sets are written to the ``folder``, from which workers map them. For a ``dry`` run
+    no csg is computed, and no weights are looked for.
     """
     load_data.cache_clear()  # files and functions may have changed since the last sweep
     places = study.places
@@ -87,19 +89,18 @@ def make_plan(
     for source in sorted({DataKey.of(s) for s in study.specs}, key=str):
         mine = [s for s in study.specs if DataKey.of(s) == source]
         key = DataKey.of(mine[0].resolved(places))
-        data = load_data(key, data_root, folder) if read is None else read(key)
+        data = load_data(key, data_root, folder)
         digest = shared.checksum(data)
         if folder is not None:
             _share(key, data_root, folder)
         asked = any("csg" in needs[s.method, s.options] for s in mine if s.csg is None)
-        if read is None and (study.csg or asked):
+        if not dry and (study.csg or asked):
             stored = store.known_csg(digest) if store is not None else None
             if stored is None:
                 say(f"csg of {source.dataset} …")
                 stored = float(difficulty.csg(data, seed=0))
             known[digest] = stored
         _check_networks(mine, data, data_root, places)
-        _rehearse([s for s in mine if s.source is not None], data, data_root, places)
         for spec in mine:
             need, full = needs[spec.method, spec.options], replace(spec, data_checksum=digest)
             if "validation" in need and spec.val_fraction == 0:
@@ -123,7 +124,7 @@ def make_plan(
             status.pop(spec.key, None)  # without its weights it is of no use to its students
     plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder)
     # Weights are looked for (and fetched, if the library does so) once, before any worker starts.
-    fetched = [s.resolved(places) for s in plan.todo if s.weights is not None and read is None]
+    fetched = [s.resolved(places) for s in plan.todo if s.weights is not None and not dry]
     for spec in {(s.model, s.weights): s for s in fetched}.values():
         build_model(spec, load_data(DataKey.of(spec), data_root, folder), data_root)
     return plan
@@ -149,18 +150,14 @@ def _check_networks(specs: list[Spec], data: DataSet, root: str | None, places: 
             model.eval()(make_example(inputs))
 
 
-def _rehearse(specs: list[Spec], data: DataSet, root: str | None, places: Places) -> None:
-    """One step with each combination of parts of your own: a broken one is told before any run."""
-    combinations = {tuple(getattr(s, name) for name in OWN): s for s in reversed(specs)}
-    for spec in combinations.values():
-        if "teacher" in get_method(spec.resolved(places)).needs:
-            continue  # its teacher is not trained yet
-        size = min(32, spec.batch_size)
-        fewest = max(data.num_classes, min(4 * size, len(data.y_train)))
-        small = data.subset(min(2 * fewest, len(data.y_train)), min(64, len(data.y_test)))
-        trial = replace(spec, steps=1, batch_size=size, compile=False, data_checksum=None)
-        outcome = execute(Job(trial, root, spec.csg or 1.0, places=places), small)
-        if outcome.status not in FINAL:
-            why = outcome.values["error"].strip()
-            why = why.splitlines()[-1] if why.startswith("Traceback") else why
-            raise TstarError(f"A trial step of the run {spec} failed: {why}")
+def measure_step(spec: Spec, root: str | None, device: str) -> float:
+    """Seconds of a training step of this run, on one thread as a worker has it."""
+    data = inputs_for(spec, load_data(DataKey.of(spec), root), root)
+    model = build_model(replace(spec, weights=None, scenario="scratch"), data, root)
+    config = replace(spec, device=device)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return step_seconds(model, make_parts(data, config, spec.seed), config)
+    finally:
+        torch.set_num_threads(threads)

@@ -28,8 +28,6 @@ from tstar.lab.sweep.study import Study, load_study, script_study
 OnRun = Callable[[Mapping[str, Any]], None]
 ATTEMPTS = 3  # how often a run whose worker died is tried in one sweep
 _POLL = 0.5
-# Seconds of which all results are committed together: a commit waits for the disk (20 ms).
-_TOGETHER = 0.2
 
 
 @dataclass
@@ -55,13 +53,10 @@ class Tally:
         return self.before + self.ended
 
     @property
-    def per_hour(self) -> float:
-        return 3600 * self.ended / max(time.monotonic() - self.started, 1e-9)
-
-    @property
     def seconds_left(self) -> float | None:
-        rate = self.per_hour
-        return 3600 * (self.total - self.finished) / rate if rate else None
+        """By the time that a result has taken on average; ``None`` before the first."""
+        spent = time.monotonic() - self.started
+        return (self.total - self.finished) * spent / self.ended if self.ended else None
 
     def __str__(self) -> str:
         parts = [f"{self.done} done", f"{self.diverged} diverged", f"{self.failed} failed"]
@@ -203,7 +198,7 @@ def run_sweep(
     submitted: dict[str, Spec] = {}
     tries = Counter[str]()
     data = Counter(DataKey.of(spec.resolved(plan.places)) for spec in waiting)
-    results = _Results(plan, store, on_run)
+    ended_runs: list[tuple[Spec, Outcome]] = []  # that are not stored yet
     for study in {study for names in plan.asked.values() for study in names.items()}:
         asked = (key for key, names in plan.asked.items() if study in names.items())
         store.ask(asked, study, part=part)
@@ -217,7 +212,9 @@ def run_sweep(
         if status == "requeue":
             tally.requeued += 1
             return
-        results.add(spec, outcome)
+        if outcome.weights is not None:  # first: a teacher that is done has its weights
+            store.save_weights(spec.key, outcome.weights)
+        ended_runs.append((spec, outcome))
         setattr(tally, status, getattr(tally, status) + 1)
 
     try:
@@ -238,9 +235,9 @@ def run_sweep(
                     status = "requeue" if state == "requeue" else "failed"
                     end(spec, Outcome(spec.key, status, {"error": why}))
             update(tally)
-            results.store(pause=_TOGETHER)  # while the workers are busy
-            patience = _TOGETHER if results.rows else _POLL
-            for outcome in engine.collect(patience) if submitted else []:
+            rows, ended_runs = ended_runs, []
+            _store(rows, plan, store, on_run)  # while the workers are busy
+            for outcome in engine.collect(_POLL) if submitted else []:
                 spec = submitted.pop(outcome.key)
                 if outcome.status == "requeue":
                     say(f"{spec}: {outcome.values['error']}")
@@ -251,39 +248,24 @@ def run_sweep(
                         continue
                 end(spec, outcome)
     finally:
-        results.store()
+        _store(ended_runs, plan, store, on_run)
     update(tally)
     return tally
 
 
-class _Results:
-    """Runs that have ended: those that end soon after one another are committed together."""
-
-    def __init__(self, plan: Todo, store: Store, on_run: OnRun | None) -> None:
-        self._asked, self._store, self._on_run = plan.asked, store, on_run
-        self._stored = 0.0  # when the last of them were
-        self.rows: list[tuple[Spec, Outcome]] = []
-
-    def add(self, spec: Spec, outcome: Outcome) -> None:
-        # Weights first: a teacher that is done has its weights.
-        if outcome.weights is not None:
-            self._store.save_weights(spec.key, outcome.weights)
-        self.rows.append((spec, outcome))
-
-    def store(self, pause: float = 0.0) -> None:
-        """Commit them, unless the last commit was less than ``pause`` seconds ago."""
-        if not self.rows or time.monotonic() - self._stored < pause:
-            return
-        rows, self.rows = self.rows, []
-        with self._store.together():
-            for spec, outcome in rows:
-                values = outcome.values | {"commit": commit()}
-                self._store.put(spec, outcome.status, values, studies=self._asked.get(spec.key))
-        self._stored = time.monotonic()
-        # After all of them are stored: a callback that raises ends the sweep.
-        for spec, _ in rows:
-            if self._on_run is None:
-                return
-            name = getattr(self._on_run, "__qualname__", type(self._on_run).__name__)
-            row = opened(self._store.get(spec.key) or {})
-            own.call(f"The callback {name}", self._on_run, row)
+def _store(
+    rows: Sequence[tuple[Spec, Outcome]], plan: Todo, store: Store, on_run: OnRun | None
+) -> None:
+    """Commit the runs that have ended together: a commit waits for the disk (20 ms)."""
+    if not rows:
+        return
+    with store.together():
+        for spec, outcome in rows:
+            values = outcome.values | {"commit": commit()}
+            store.put(spec, outcome.status, values, studies=plan.asked.get(spec.key))
+    # After all of them are stored: a callback that raises ends the sweep.
+    if on_run is None:
+        return
+    for spec, _ in rows:
+        name = getattr(on_run, "__qualname__", type(on_run).__name__)
+        own.call(f"The callback {name}", on_run, opened(store.get(spec.key) or {}))

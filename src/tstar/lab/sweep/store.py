@@ -19,11 +19,10 @@ from typing import Any
 
 from tstar.errors import TstarError, guarded
 from tstar.lab.files import written
-from tstar.lab.sweep.columns import COLUMNS, FINAL, WRITTEN, default_of, fits, json_object
+from tstar.lab.sweep.columns import COLUMNS, FINAL, WRITTEN, json_object
 from tstar.lab.sweep.spec import FIELDS, Spec
 
-# PRAGMA user_version: of this tstar, and the oldest that it reads. A higher one is a newer tstar's.
-SCHEMA, OLDEST = 7, 7
+SCHEMA = 7  # PRAGMA user_version: a higher one is a newer tstar's
 
 
 @contextmanager
@@ -74,26 +73,19 @@ class Store(AbstractContextManager["Store"]):
     def _open(self, create: bool) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         tables = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master")]
-        known = "runs" in tables and OLDEST <= version <= SCHEMA
+        known = "runs" in tables and version == SCHEMA
         if not (known or (create and not tables)):
             wrong = "is another SQLite file; choose another --store"
             if "runs" in tables and version:
                 wrong = "is of a newer version; update tstar"
-            if "runs" in tables and 0 < version < OLDEST:
+            if "runs" in tables and 0 < version < SCHEMA:
                 wrong = "was written before the first release; see research/migrate.py"
             raise TstarError(f"{str(self.path)!r} must be a store of tstar, but it {wrong}.")
-        if version == SCHEMA or not create:
+        if known:
             return
         columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
         with _transaction(self._db):
             self._db.execute(f"CREATE TABLE IF NOT EXISTS runs ({columns})")
-            present = {row["name"] for row in self._db.execute("PRAGMA table_info(runs)")}
-            for name in COLUMNS.keys() - present:  # filled with what older runs had there
-                value = default_of(name)
-                default = "NULL" if value is None else repr(value)
-                self._db.execute(
-                    f'ALTER TABLE runs ADD COLUMN "{name}" {COLUMNS[name]} DEFAULT {default}'
-                )
             self._db.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def put(
@@ -180,22 +172,11 @@ class Store(AbstractContextManager["Store"]):
             return {r["key"]: r["status"] for r in self._db.execute("SELECT key, status FROM runs")}
 
     def rows(self, key: str | None = None) -> Iterator[dict[str, Any]]:
-        """All rows in the order they were made, or the one of a key.
-
-        Each cell must be of its column's kind: another program may have written it.
-        """
+        """All rows in the order they were made, or the one of a key."""
         test, given = ("1", ()) if key is None else ("key = ?", (key,))
         with explained(self.path):
             for row in self._db.execute(f"SELECT * FROM runs WHERE {test} ORDER BY rowid", given):
-                stored = dict(row)
-                content = {name: stored.get(name, default_of(name)) for name in COLUMNS}
-                for name, value in content.items():
-                    if not fits(name, value):
-                        raise TstarError(
-                            f"{self.path}: the run {str(content['key'])[:24]} has "
-                            f"{str(value)[:60]!r} as its {name}; fix or delete that row."
-                        )
-                yield content
+                yield {name: row[name] for name in COLUMNS}
 
     def known_csg(self, checksum: str) -> float | None:
         """The csg of a data set that some run already recorded, not the one that a study gave."""
