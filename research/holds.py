@@ -43,7 +43,6 @@ def read_runs() -> pd.DataFrame:
     wanted = (
         (runs["method"] == "fixed") & (runs["status"] == "done") & runs["trunk_features"].isna()
     )
-    wanted &= runs["backbone"].fillna("as-is") == "as-is"
     runs = runs[wanted].drop_duplicates([*FACTS, "norm", "temperature", "seed"])
     groups = runs.groupby([*FACTS, "norm", "temperature"], dropna=False)
     return groups.agg(accuracy=("test_accuracy", "mean"), csg=("csg", "max")).reset_index()

@@ -114,10 +114,9 @@ def measured(source: str, *, tuned: bool = False, fewest: int = FEWEST) -> Itera
 def _read(path: Path) -> pd.DataFrame:
     """The finished runs of the users' own optimizers, with nothing of a rival."""
     runs = pd.read_parquet(path)
-    runs = runs.reindex(columns=[*{*runs.columns, *SAME, "head_lr", "backbone"}])
+    runs = runs.reindex(columns=[*{*runs.columns, *SAME, "head_lr"}])
     own = runs["method"].isin(METHODS) & runs["optimizer"].isin(("sgd", "adamw"))
-    own &= runs["status"].isin(("done", "diverged")) & runs["backbone"].fillna("as-is").eq("as-is")
-    own &= ~runs["schedule"].str.contains(":")
+    own &= runs["status"].isin(("done", "diverged")) & ~runs["schedule"].str.contains(":")
     return runs[own].assign(head_lr=runs["head_lr"].fillna(1.0)).reset_index(drop=True)
 
 

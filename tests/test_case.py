@@ -6,9 +6,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from tstar import TstarError
-from tstar.case import kind_of, looks_trained, norms_of, preceding_norm, read_case, usual_training
+from tstar.case import kind_of, looks_trained, norms_of, read_case, usual_training
 from tstar.lab.models import build
-from tstar.output_layer import find_head
+from tstar.output_layer import find_head, has_preceding_norm
 from tstar.surgery import temper
 from tstar.training import Training
 
@@ -31,8 +31,10 @@ def network(M=64, K=10):
 )
 def test_what_may_stand_between(between, found):
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), *between, nn.Linear(8, 3))
-    got = preceding_norm(model, find_head(model))
-    assert got == ("1" if found else None)
+    head = find_head(model)
+    assert has_preceding_norm(model, head) is found
+    assert has_preceding_norm(model.requires_grad_(False), head) is found
+    assert read_case(model.requires_grad_(True), **HOW)[0].normed is found
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """csg: the reference's values, its properties, and each step by hand."""
 
-import io
-import itertools
 import math
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +15,6 @@ from tests.csg_data import blobs, oracle, pictures, row_stochastic
 from tstar import difficulty
 from tstar.difficulty import (
     area_resize,
-    bootstrap,
     csg,
     cumulative_gradient,
     draw,
@@ -155,24 +151,6 @@ def test_the_draw_is_the_same_on_every_platform():
     assert drawn == [[2, 6, 8], [1, 3, 11]]
 
 
-class Screen(io.StringIO):
-    def __init__(self, terminal):
-        super().__init__()
-        self.isatty = lambda: terminal
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-@pytest.mark.parametrize("seconds", [0.0, 3.0])
-def test_what_takes_longer_than_two_seconds_says_so_on_a_terminal(monkeypatch, terminal, seconds):
-    screen, clock = Screen(terminal), itertools.count(0.0, seconds)
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(difficulty.time, "monotonic", lambda: next(clock))
-    x, y = blobs(60, 3, 4, 0.5)
-    csg(list(zip(x, y, strict=True)), samples=5)
-    assert ("2 of 60 samples read" in screen.getvalue()) is (terminal and seconds > 0)
-    assert screen.getvalue() == "" or screen.getvalue().endswith("\r\x1b[K")  # the line is gone
-
-
 def test_values_whose_squares_underflow_are_measured():
     x, y = blobs(200, 3, 4, 0.8)
     tiny = csg(x * 2.0**-600, y)
@@ -243,18 +221,6 @@ def test_the_bootstrap_is_as_wide_as_the_spread_over_draws():
     draws = [csg(x, y, samples=60, seed=seed) for seed in range(20)]
     spread = np.std([draw.value for draw in draws], ddof=1)
     assert 0.5 < np.mean([np.ptp(draw.interval) for draw in draws]) / (2 * 1.96 * spread) < 2
-
-
-@pytest.mark.parametrize(("classes", "draws"), [(256, 200), (257, 50)])
-def test_the_bootstrap_is_the_middle_95_percent_of_its_draws(monkeypatch, classes, draws):
-    values = iter(np.arange(1000) / 1000)
-    for step in ("expectation", "similarity", "laplacian"):
-        monkeypatch.setattr(difficulty, step, lambda *given: np.eye(1))
-    monkeypatch.setattr(difficulty, "cumulative_gradient", lambda spectrum: next(values))
-    owners = np.arange(classes)
-    low, high = bootstrap(1.0, owners[:, None], owners, np.ones(classes), classes, seed=0)
-    assert next(values) == draws / 1000
-    assert (high - 1, 1 - low) == pytest.approx((0.95 * (draws - 1) / 2000,) * 2)
 
 
 def test_the_record_prints_converts_and_compares():

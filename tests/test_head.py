@@ -67,12 +67,6 @@ def test_convolution_heads_get_the_norm_of_their_dimension(layer, norm, shape):
     assert head(seeded(shape)).shape[1] == 3
 
 
-def test_a_channels_last_map_keeps_its_values():
-    head = fill(TemperedHead(nn.Conv2d(6, 3, 1), 2.0)).eval()
-    x = seeded((2, 6, 4, 4))
-    torch.testing.assert_close(head(x.to(memory_format=torch.channels_last)), head(x))
-
-
 def test_a_training_batch_of_one_uses_the_running_statistics_and_leaves_them():
     head = fill(TemperedHead(nn.Linear(5, 3), 2.0)).train()
     before = copy.deepcopy(head.state_dict())
@@ -82,15 +76,6 @@ def test_a_training_batch_of_one_uses_the_running_statistics_and_leaves_them():
     torch.testing.assert_close(alone, head.eval()(h))
     head.train()(h).sum().backward()
     assert head.norm.weight.grad is not None  # the step still trains the norm's affine part
-
-
-def test_masked_positions_are_not_normalized_and_the_others_as_if_alone():
-    head, h = TemperedHead(nn.Linear(5, 3), 2.0).train(), seeded((2, 4, 5))
-    head.mask = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]])
-    got, kept = head(h), head.mask.bool()
-    torch.testing.assert_close(got[~kept], (head.layer.bias / 2).expand(4, 3))
-    head.mask = None
-    torch.testing.assert_close(got[kept], head(h[kept]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -260,12 +245,6 @@ def test_an_adapter_does_not_fold():
     head.layer.base_layer = nn.Linear(3, 2)
     with pytest.raises(TstarError, match="merge_and_unload"):
         head.fuse()
-
-
-def test_weights_that_would_overflow_are_not_folded():
-    head = TemperedHead(nn.Linear(3, 2), 1e-6, None).half().eval()
-    with pytest.raises(TstarError, match=r"cannot be folded: head must give the tempered logits"):
-        head.fuse(path="head")
 
 
 @pytest.mark.parametrize("recurse", [True, False])

@@ -8,7 +8,6 @@ from torch.nn.utils import prune
 import tstar
 from tstar import TstarError
 from tstar import head as algebra
-from tstar.lab.models.layers import ChannelNorm
 
 
 def test_a_quantized_head_is_refused():
@@ -105,78 +104,28 @@ def test_a_layer_is_replaced_wherever_it_is_held():
     assert around[0] is new
 
 
-def test_a_norm_over_channels_is_the_layer_norm_of_every_position():
-    x = torch.randn(2, 6, 3, 3, generator=torch.Generator().manual_seed(0))
-    normed = ChannelNorm(6)(x)
-    assert torch.allclose(normed[1, :, 2, 0], nn.functional.layer_norm(x[1, :, 2, 0], (6,)), atol=1e-6)  # fmt: skip
-
-
 def network():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_the_affine_map_is_that_of_its_parts(bias):
-    """W·(s⊙h + t) + b, over T, on any h."""
-    generator = torch.Generator().manual_seed(0)
-    W, s, t, h = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((4, 8), (8,), (8,), (5, 8))
-    )
-    b = torch.randn(4, generator=generator, dtype=torch.float64) if bias else None
-    T = torch.tensor(3.5, dtype=torch.float64)
-    weight, shift = algebra.fold_affine(W, b, s, t, T)
-    expected = ((s * h + t) @ W.T + (b if b is not None else 0)) / T
-    torch.testing.assert_close(h @ weight.T + shift, expected)
-
-
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value"),
     [
-        ("temperature", 0.0, r"2\.temperature must be positive"),
-        ("temperature", -1.0, r"2\.temperature must be positive"),
-        ("temperature", float("nan"), r"2\.temperature holds NaN or infinity"),
-        ("temperature", float("inf"), r"2\.temperature holds NaN"),
-        ("norm.running_var", -0.5, r"2\.norm\.running_var holds a negative variance"),
-        ("norm.running_mean", float("nan"), r"2\.norm\.running_mean holds NaN"),
-        ("layer.weight", float("nan"), r"2\.layer\.weight holds NaN"),
-        ("layer.bias", float("inf"), r"2\.layer\.bias holds NaN or infinity"),
+        ("temperature", 0.0),
+        ("norm.running_var", -0.5),
+        ("norm.running_mean", float("nan")),
+        ("layer.weight", float("nan")),
+        ("layer.bias", float("inf")),
     ],
 )
-def test_numbers_that_are_no_weights_are_not_folded(name, value, message):
+def test_numbers_that_are_no_weights_are_not_folded(name, value):
     model = tstar.temper(network(), 3.0)
     model.train()(torch.randn(8, 6))
     tensor = model[2].state_dict()[name]
     tensor.reshape(-1)[0] = value
-    with pytest.raises(TstarError, match=message):
+    with pytest.raises(TstarError, match=r"2 must give .* no finite logits"):
         tstar.fold(model.eval())
     assert isinstance(model[2], algebra.TemperedHead)
-
-
-def test_a_norm_in_eval_mode_is_its_affine_map():
-    """s = γ/sqrt(σ² + ε) and t = β − s·μ, by hand."""
-    like = torch.ones(4, 2)
-    norm = nn.BatchNorm1d(2, eps=1.0)
-    norm.load_state_dict(
-        {
-            "weight": torch.tensor([2.0, 3.0]),
-            "bias": torch.tensor([1.0, -1.0]),
-            "running_mean": torch.tensor([5.0, 10.0]),
-            "running_var": torch.tensor([3.0, 8.0]),
-            "num_batches_tracked": torch.tensor(1),
-        }
-    )
-    scale, shift = algebra.affine_of_norm(norm, like)
-    assert (scale.tolist(), shift.tolist()) == ([1.0, 1.0], [-4.0, -11.0])
-    assert scale.dtype == torch.float64
-    plain = nn.BatchNorm1d(2, eps=1.0, affine=False)
-    plain.num_batches_tracked.fill_(1)
-    plain.running_mean.fill_(2.0)
-    plain.running_var.fill_(3.0)
-    scale, shift = algebra.affine_of_norm(plain, like)
-    assert (scale.tolist(), shift.tolist()) == ([0.5, 0.5], [-1.0, -1.0])
-    assert algebra.affine_of_norm(None, like)[0].tolist() == [1.0, 1.0]
-    assert algebra.affine_of_norm(None, like)[1] is None
 
 
 pytestmark = pytest.mark.filterwarnings("default")  # the exporters' own warnings are not ours

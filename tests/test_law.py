@@ -1,12 +1,9 @@
 """The temperature that suits a way of training, against values worked out by hand."""
 
-import math
-from pathlib import Path
-
 import pytest
 
 import tstar
-from tstar import TstarError, law
+from tstar import TstarError
 from tstar.law import law_temperature
 from tstar.training import Training
 
@@ -44,14 +41,3 @@ def test_where_the_paper_fitted_the_two_agree():
 def test_a_training_that_the_law_does_not_know(how):
     with pytest.raises(TstarError, match="lr and steps"):
         law_temperature(64, 10, how)
-
-
-def test_what_ships_for_fine_tuning_is_what_was_found():
-    import pandas as pd
-
-    path = Path(__file__).parents[1] / "results" / "atlas2" / "tuning_temperatures.csv"
-    wide = pd.read_csv(path).pivot(index="condition", columns="T", values="val_accuracy")
-    behind = wide.rsub(wide[wide.mean().idxmax()], axis=0)
-    # within one standard error of the best; of these the T nearest to 1
-    level = behind.mean() <= behind.std(ddof=1) / math.sqrt(len(wide))
-    assert law.ADAM["finetune"] == min(wide.columns[level], key=lambda T: abs(math.log(T)))

@@ -2,14 +2,11 @@
 
 import copy
 import pickle
-import threading
-import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 import tstar
 from tstar import TstarWarning
@@ -171,7 +168,7 @@ def test_a_norm_that_no_optimizer_holds_is_reported():
     optimizer = sgd(model)
     tstar.temper(model, 4.0, inplace=True).train()
     step(model, optimizer, times=25)
-    with pytest.warns(TstarWarning, match="trains the output layer, but not the norm"):
+    with pytest.warns(TstarWarning, match="does not train the norm before the output layer"):
         model.eval()
 
 
@@ -194,49 +191,6 @@ def test_a_compiled_training_is_not_called_unused():
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     step(compiled, sgd(model), times=3)
     model.eval()
-
-
-def test_guards_in_threads_say_and_change_nothing():
-    failures = []
-
-    def work():
-        try:
-            model = tstar.temper(net(), 2.0).train()
-            step(model, sgd(model), times=70)
-            tstar.fold(model.eval())
-        except BaseException as error:
-            failures.append(error)
-
-    before = list(warnings.filters)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert warnings.filters == before
-
-
-class Unhashable(torch.optim.SGD):
-    def __eq__(self, other):
-        return self is other
-
-
-def empty(model, optimizer):
-    model.eval()
-    F.cross_entropy(model(torch.randn(0, 6)), torch.zeros(0, dtype=torch.long)).backward()
-    optimizer.step()
-
-
-@pytest.mark.parametrize("build", [sgd, Unhashable, torch.optim.Adafactor])
-def test_no_guard_reaches_into_another_training(build):
-    """No hook on optimizers: an unrelated one steps as it would, whatever it is."""
-    tempered = [tstar.temper(net(), 2.0).train() for _ in range(3)]
-    assert not _global_optimizer_pre_hooks
-    other = net()
-    step(other, build(other.parameters()) if build is not sgd else sgd(other), times=2)
-    for model in tempered:
-        empty(model, sgd(model))
 
 
 def test_a_guard_that_fails_goes_silent(monkeypatch):

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 import tstar
 from tests.csg_data import Pairs, blobs, pictures
-from tests.lab.data.forms import EXPECTED, Stream, X, Y
 from tests.lab.data.forms import Pairs as Rows
+from tests.lab.data.forms import Stream, X, Y
 from tests.lab.data.forms import measured as csg
 from tstar import difficulty
 from tstar.errors import TstarError
@@ -25,12 +25,9 @@ from tstar.samples import (
     count_classes,
     encode,
     first_batch,
-    label_array,
     open_samples,
     sample_count,
 )
-
-CLASSES = ["ape", "bee", "cow"]
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +39,12 @@ def read(data, labels=None, **options):
     return difficulty.read(open_samples(data, labels), **options)
 
 
-@pytest.fixture
-def folder(images, tmp_path):
-    """The images in the order that a folder is read in: class by class."""
-    x, y = images
-    order = np.argsort(y, kind="stable")
-    for number, i in enumerate(order):
-        path = tmp_path / "root" / CLASSES[y[i]] / f"{number:03}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(x[i]).save(path)
-    return tmp_path / "root", x[order], y[order]
-
-
-def test_every_container_of_the_same_images_gives_the_same_bits(images, tmp_path):
+def test_every_container_of_the_same_images_gives_the_same_bits(images):
     x, y = images
     expected = csg(x, y, samples=20)
     assert 0.1 < expected.value < 1.9
     first = torch.from_numpy(x).permute(0, 3, 1, 2)
     unit = first.float() / 255
-    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, classes=np.array(CLASSES))
     pil = [Image.fromarray(i) for i in x]
     for data, labels in [
         (first, torch.from_numpy(y)),
@@ -77,46 +61,10 @@ def test_every_container_of_the_same_images_gives_the_same_bits(images, tmp_path
         (DataLoader(Stream(unit, y), batch_size=7), None),
         ([{"image": p, "label": int(c)} for p, c in zip(pil, y, strict=True)], None),
         ([{"img": p, "kind": int(c)} for p, c in zip(pil, y, strict=True)], "kind"),
-        (tmp_path / "a.npz", None),
     ]:
         result = csg(data, labels, samples=20)
         assert result.value == expected.value
         assert result.interval == expected.interval
-    assert result.classes == tuple(CLASSES)
-
-
-def test_a_folder_gives_what_its_images_give(folder):
-    root, x, y = folder
-    for path in root, str(root):
-        result = csg(path, samples=20)
-        assert result.classes == tuple(CLASSES)
-        assert result.value == csg(x, y, samples=20).value
-    (root.parent / "parts" / "test" / "ape").mkdir(parents=True)
-    root.rename(root.parent / "parts" / "train")
-    assert csg(root.parent / "parts", samples=20).value == result.value  # the training part
-
-
-def test_hugging_face_data_sets(images):
-    datasets = pytest.importorskip("datasets")
-    x, y = images
-    features = datasets.Features(
-        {"image": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)}
-    )
-    rows = {"image": [Image.fromarray(i) for i in x], "label": y.tolist()}
-    data = datasets.Dataset.from_dict(rows, features=features)
-    assert count_classes(data) == 3
-    result = csg(data, samples=20)
-    assert result.classes == tuple(CLASSES)
-    assert result.value == csg(x, y, samples=20).value
-
-
-def test_images_are_reduced_by_area_averaging(images):
-    x, y = images
-    large = x.repeat(3, axis=1).repeat(2, axis=2)  # each pixel becomes an area of 3×2 equal ones
-    assert (read(large, y, size=32).values == read(x, y).values).all()
-    half = x.reshape(90, 16, 2, 16, 2, 3).mean(axis=(2, 4))
-    expected = np.rint(half).transpose(0, 3, 1, 2).reshape(90, -1)
-    assert (read(x, y, size=16).values == expected).all()
 
 
 def test_pil_images_of_any_size_and_mode_come_to_one(images):
@@ -146,22 +94,6 @@ def test_data_that_fill_the_memory_just_fit(monkeypatch):
     assert difficulty.stacked([np.zeros((2, 4), np.uint8)]).shape == (2, 4)
     with pytest.raises(TstarError, match="must fit into"):
         difficulty.stacked([np.zeros((3, 3), np.uint8)])
-
-
-def test_a_list_of_real_labels_is_a_regression():
-    with pytest.raises(TstarError, match="regression"):
-        label_array([0.5, 1.25, 2])
-
-
-def test_classes_are_counted_where_labels_are_listed():
-    data = Pairs(X, Y)
-    data.labels = None
-    for listed, K in ((Y, 3), (["ape", "bee"], 2), (np.eye(3, dtype=int), None), (None, None)):
-        data.targets = listed
-        assert count_classes(data) == K
-    data.labels = Y
-    assert count_classes(data) == 3
-    assert [int(y) for _, y in open_samples(X, Y).read()] == Y.tolist()
 
 
 def test_sixteen_bit_greys_are_not_clipped():
@@ -245,23 +177,6 @@ def test_nan_pixels_of_a_stream_are_named(images):
     unit[17, 3, 3, 0] = np.nan
     with pytest.raises(TstarError, match="sample 17 has"):
         csg(Pairs(unit, images[1]))
-
-
-def test_an_unreadable_file_is_named_and_what_is_no_image_left_out(folder):
-    root, x, y = folder
-    (root / "cow" / "notes.txt").write_text("left out without a word", encoding="utf-8")
-    (root / "cow" / ".hidden.png").write_text("likewise", encoding="utf-8")
-    assert csg(root, samples=20).value == csg(x, y, samples=20).value
-    (root / "ape" / "broken.png").write_bytes(b"\x89PNG nonsense")
-    with pytest.raises(TstarError, match=r"broken\.png.*repair or remove it"):
-        csg(root)
-
-
-def test_token_ids_are_refused_without_an_encoder():
-    ids, y = torch.randint(0, 9, (12, 4)), torch.arange(12) % 2
-    data = DataSet("texts", "tokens", ids, y, ids, y, ("a", "b"))
-    with pytest.raises(TstarError, match=r"texts holds token ids; .*before tokenize"):
-        read(data)
 
 
 def test_a_loader_over_a_part_of_its_data_gives_that_part():
@@ -358,23 +273,6 @@ def test_an_iterator_is_not_consumed_and_what_is_not_needed_is_not_read():
     assert len(list(batches)) == 15
 
 
-@pytest.mark.parametrize("pixels", [8, 20, 24, 28, 40, 48, 50, 100, 160])
-def test_networks_for_one_size_of_images_are_read_with_their_data(pixels):
-    side = (pixels - 2) // 2
-    body = (torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2), torch.nn.Flatten())
-    model = torch.nn.Sequential(
-        *body, torch.nn.Linear(2 * side**2, 10), torch.nn.ReLU(), torch.nn.Linear(10, 3)
-    )
-    model.append(torch.nn.LogSoftmax(1))
-    images = torch.randn(12, 1, pixels, pixels)
-    loader = DataLoader(TensorDataset(images, torch.arange(12) % 3), 4)
-    for data in (loader, loader.dataset, (images, torch.arange(12) % 3)):
-        advice = tstar.recommend(model, data, loss=torch.nn.functional.nll_loss, optimizer="sgd")
-        assert advice.heads == ("5",)
-    tempered = tstar.temper(model, 2.0, loss="nll_loss", example_input=images[:2])
-    assert tempered[5].out_features == 3
-
-
 def test_errors_of_the_users_code_name_the_place():
     class Broken(Rows):
         def __getitem__(self, i):
@@ -403,59 +301,6 @@ def test_an_array_of_labels_is_coded_as_the_list_of_its_values(labels):
 def test_a_label_that_is_missing_is_no_class(missing):
     with pytest.raises(TstarError, match="sample 1 has"):
         encode(["a", missing, "b", missing])
-
-
-class Lying(Rows):
-    def __len__(self):
-        return 10**6
-
-
-class Mute(Rows):
-    def __len__(self):
-        raise RuntimeError("no length")
-
-
-class Unhashable:
-    def __hash__(self):
-        raise ArithmeticError("no hash")
-
-
-class Unprintable(Exception):
-    def __str__(self):
-        raise ArithmeticError("no text")
-
-
-class Stubborn:
-    def __getattr__(self, name):
-        raise ArithmeticError("no attributes")
-
-
-class Failing(Rows):
-    def __getitem__(self, i):
-        raise Unprintable
-
-
-@pytest.mark.parametrize(
-    ("data", "labels"),
-    [
-        (X[:, :0], Y),
-        (Failing(), None),
-        (Lying(), None),
-        (Mute(), None),
-        (X, [Unhashable() for _ in Y]),
-        (Stubborn(), None),
-        (np.where(Y[:, None] == 0, 2**60, 2**60 + 1) + np.zeros((120, 2), np.int64), Y),
-        ([(Stubborn(), 0), (Stubborn(), 1)], None),
-    ],
-    ids=["no values", "item", "len lies", "len raises", "hash", "getattr", "int64", "sample"],
-)
-def test_errors_of_foreign_code_become_ours(data, labels):
-    with pytest.raises(TstarError):
-        tstar.csg(data, labels)
-
-
-def test_numbers_wider_than_float64_are_taken_as_float64():
-    assert tstar.csg(X.astype(np.longdouble), Y, samples=20).value == EXPECTED
 
 
 def test_names_are_the_labs():

@@ -1,14 +1,12 @@
 """temper, fold and untemper."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import tstar
-from tests.networks import advised, small_convnet
+from tests.networks import small_convnet
 from tstar import TstarError, TstarWarning
 from tstar.head import TemperedHead
 
@@ -199,47 +197,3 @@ def test_each_head_gets_the_temperature_of_its_own_classes():
     both = tstar.temper(Tasks(dict), head=["heads.color", "heads.shape"])
     found = {head.out_features: head.temperature.item() for head in both.heads.values()}
     assert found == {K: pytest.approx(tstar.temperature(8, K)) for K in (5, 7)}
-
-
-def test_an_optimizer_that_exists_is_joined_and_the_model_changed_in_place():
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    assert tstar.temper(model, 4.0, optimizer=optimizer) is model
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    assert held == {id(p) for p in model.parameters()}
-    assert isinstance(model[2].norm, nn.BatchNorm1d)
-
-
-def test_an_advice_puts_the_norm_in_where_only_t_was_and_sets_t_where_both_are():
-    """A head tempered with norm=None at the advised T, and one at another T."""
-    data = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.arange(64) % 4)
-    loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
-    recipe = {"norm": "batch", "temperature": 2.0, "rate": 3.0}
-    for norm, T in ((None, 2.0), ("batch", 5.0)):
-        model = network()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        model = tstar.temper(model, T, norm=norm, optimizer=optimizer)
-        assert tstar.recommend(model, loader, optimizer=optimizer).heads == ("2",)
-        advice = advised(model, recipe, optimizer=optimizer, steps=500, batch_size=8)
-        model = replace(advice, heads=("2",)).apply(model, optimizer)
-        assert isinstance(model[2].norm, nn.BatchNorm1d)
-        assert model[2].temperature.item() == 2.0
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        assert {id(p) for p in model.parameters()} <= held
-        again = advised(model, recipe, optimizer=optimizer, steps=500, batch_size=8)
-        assert again.leave
-
-
-def test_a_regression_head_is_not_named_as_the_way_out():
-    class Sized(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.fc, self.size = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 1)
-
-        def forward(self, x):
-            h = self.body(x)
-            return {"class": self.fc(h), "size": self.size(h)}
-
-    with pytest.raises(TstarError, match="pass head='fc'"):
-        tstar.temper(Sized(), 2.0)
-    assert isinstance(tstar.temper(Sized(), 2.0, head="fc").fc, TemperedHead)

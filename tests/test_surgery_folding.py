@@ -111,35 +111,7 @@ def test_bfloat16_is_folded_within_its_rounding():
     torch.testing.assert_close(tstar.fold(tempered)(x), tempered(x), rtol=0.05, atol=0.05)
 
 
-def test_a_convolution_head_is_compared_too():
-    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.ReLU(), nn.Conv2d(8, 5, 1)).train()
-    tempered = tstar.temper(model, 3.0)
-    tempered(torch.randn(4, 3, 6, 6))
-    tempered.eval()
-    x = torch.randn(2, 3, 5, 5)
-    torch.testing.assert_close(tstar.fold(tempered)(x), tempered(x))
-    tempered[2].layer.register_forward_hook(lambda module, inputs, output: 2 * output + 1)
-    with pytest.raises(TstarError, match="must give the tempered logits"):
-        tstar.fold(tempered)
-
-
 # --- what cannot be tempered ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        lambda: nn.Linear(0, 5),
-        lambda: nn.Linear(8, 1),
-        lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(8, 5)),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-def test_layers_that_are_no_output_layers(layer):
-    model = nn.Sequential(nn.Linear(6, 8), layer())
-    for act in (lambda m: tstar.temper(m, 2.0, head="1"), lambda m: tstar.param_groups(m, 2.0, 0.1, head="1", rescale=True)):  # fmt: skip
-        with pytest.raises(TstarError, match="output layer"):
-            act(model)
 
 
 def test_an_expanded_weight_is_refused_before_it_is_divided():
@@ -162,80 +134,27 @@ def test_a_scripted_model_is_refused_however_its_head_is_given(head):
             act()
 
 
-class Rude(nn.Module):
-    """Raises an error of its own from an attribute that others ask for."""
-
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(6, 5)
-
-    def __getattr__(self, name):
-        if name == "get_classifier":
-            raise KeyError("not today")
-        return super().__getattr__(name)
-
-    def forward(self, x):
-        return self.fc(x)
-
-
-def test_what_the_users_code_raises_is_named_and_kept():
-    with pytest.raises(
-        TstarError, match=r"find_head stopped in what you passed: KeyError.*not today"
-    ) as caught:
-        tstar.find_head(Rude())
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
-# --- a model that another thread trains ----------------------------------------------------------
-
-
-def test_spectral_norm_inside_does_not_move():
-    model = nn.Sequential(
-        nn.utils.spectral_norm(nn.Linear(6, 8)), nn.ReLU(), nn.Linear(8, 5)
-    ).train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    tstar.find_head(model)
-    tstar.find_head(model, torch.randn(4, 6))
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-
-
 class Modes(nn.Module):
-    """Notes whether it ever ran outside of training mode, and how often it ran."""
+    """Counts how often it ran."""
 
     def __init__(self):
         super().__init__()
-        self.fc, self.calls, self.evals = nn.Linear(6, 5), 0, 0
+        self.fc, self.calls = nn.Linear(6, 5), 0
 
     def forward(self, x):
         self.calls += 1
-        self.evals += not self.training
         if x.sum() > 1e30:  # a look at numbers, so that the meta device is not enough
             raise RuntimeError
         return self.fc(x)
 
 
-def test_a_model_that_trains_in_another_thread_neither_runs_nor_changes_mode():
+def test_the_model_itself_neither_runs_nor_changes_mode():
+    """Another thread may train it meanwhile."""
     model = Modes().train()
-    stop = threading.Event()
-
-    def train():
-        while not stop.is_set():
-            model(torch.randn(4, 6))
-
-    thread = threading.Thread(target=train)
-    thread.start()
-    try:
-        for _ in range(20):
-            assert tstar.find_head(model).path == "fc"
-            tstar.temper(model, 2.0)
-    finally:
-        stop.set()
-        thread.join()
-    assert model.calls > 0
-    assert model.evals == 0
-    idle = Modes().eval()
-    tstar.temper(idle, 2.0, example_input=torch.randn(4, 6))
-    assert idle.calls == 0
+    assert tstar.find_head(model).path == "fc"
+    tstar.temper(model, 2.0, example_input=torch.randn(4, 6))
+    assert model.calls == 0
+    assert model.training
 
 
 def test_a_model_that_cannot_be_copied_says_how_to_go_on():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tstar.text import Drawn, escaped, printable
+from tstar import text
+from tstar.text import Drawn, escaped, printable, tracked
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,14 @@ def test_a_terminal_and_a_page_show_the_same_lines():
 
     assert Two().__rich__().plain == "first <b>\nsecond"
     assert Two()._repr_html_() == "<pre>first &lt;b&gt;\nsecond</pre>"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_long_work_is_counted_on_a_terminal_alone(monkeypatch, capsys, terminal):
+    monkeypatch.setattr(text.sys.stderr, "isatty", lambda: terminal, raising=False)
+    seconds = iter(range(100))
+    monkeypatch.setattr(text.time, "monotonic", lambda: next(seconds))
+    assert list(tracked("abcdef", "letters", 6)) == [*"abcdef"]
+    line = capsys.readouterr().err
+    assert ("letters: 5 of 6" in line) is terminal
+    assert line.endswith("\r\x1b[K") is terminal

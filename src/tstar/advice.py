@@ -31,7 +31,6 @@ from tstar.training import Training
 if TYPE_CHECKING:
     from torch import nn
 
-FORMAT = 1
 HIGHEST_HEAD_RATE = 0.01  # of Adam's family: what was measured in fine-tuning
 LARGE_T = 8.0  # above it the confidences that folding keeps were seen to be far off
 SMALL_BATCH = 8
@@ -69,9 +68,6 @@ def recommend(
             lr, momentum, weight_decay, batch_size, steps, epochs, samples, schedule,
             label_smoothing, scenario, tuned, args, accumulate, scheduler.
 
-    Returns:
-        The advice. ``print`` it, ``advice.apply(model, optimizer)`` it.
-
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     >>> advice = recommend(net, optimizer="adamw", lr=0.001, steps=800, batch_size=128)
@@ -80,8 +76,7 @@ def recommend(
     """
     smoothing = getattr(loss, "label_smoothing", getattr(loss, "smoothing", None))
     smoothing = smoothing or getattr(loss, "keywords", {}).get("label_smoothing")
-    if smoothing and not training.get("label_smoothing"):
-        training["label_smoothing"] = smoothing
+    training["label_smoothing"] = training.get("label_smoothing") or smoothing
     known: dict[str, Any] = {"head": head, "example_input": example_input, "csg": csg}
     case, heads = read_case(model, data, num_classes=num_classes, **known, **training)
     check_task(unwrap(model), heads, loss)
@@ -105,12 +100,12 @@ def advise(case: Case, row: Row, **more: Any) -> Recommendation:
     t = case.training
     lr, decay = t.lr, t.weight_decay
     if row.rate is not None:
-        lr = max(lr or 0.0, _rounded(row.rate * case.usual_lr))
+        lr = max(lr or 0.0, round(row.rate * case.usual_lr, 12))  # 0.3, not 0.3 + 4e-17
     if row.decay is not None:
-        decay = max(decay or 0.0, _rounded(row.decay * (5e-4 if t.family == "sgd" else 0.01)))
+        decay = max(decay or 0.0, round(row.decay * (5e-4 if t.family == "sgd" else 0.01), 12))
     head_lr = case.head_lr
     if row.head_rate is not None and head_lr is None and lr is not None:
-        head_lr = _rounded(row.head_rate * lr)
+        head_lr = round(row.head_rate * lr, 12)
         head_lr = max(lr, min(head_lr, HIGHEST_HEAD_RATE)) if t.family == "adam" else head_lr
     M, K, T = case.num_features, case.num_classes, case.temperature or 1.0
     if row.temperature == "law":
@@ -124,18 +119,12 @@ def advise(case: Case, row: Row, **more: Any) -> Recommendation:
     return Recommendation(case=case, row=row, **more)
 
 
-def _rounded(value: float) -> float:
-    """0.3, not 0.30000000000000004."""
-    return float(f"{value:.12g}")
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Recommendation(Drawn):
     """A row of the table as numbers for one model.
 
-    ``print(advice)`` says it in four lines; ``advice.details()`` says what it is about. ``lr``,
-    ``weight_decay``, ``head_lr`` (``None``: the same), ``temperature`` and ``norm`` are there to
-    use.
+    ``print(advice)`` says it in four lines, ``advice.details()`` in more. ``lr``, ``weight_decay``,
+    ``head_lr`` (``None``: the same), ``temperature`` and ``norm`` are there to use.
     """
 
     case: Case
@@ -171,15 +160,11 @@ class Recommendation(Drawn):
         same = (self.lr, self.weight_decay, self.head_lr)
         return not self.surgery and same == (t.lr, t.weight_decay, self.case.head_lr)
 
-    def __float__(self) -> float:
-        return self.temperature
-
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(self, name)!r}" for name in _NUMBERS)
         return f"Recommendation({self.row.name!r}, {numbers})"
 
     def __str__(self) -> str:
-        """Four lines: what to do, what to expect, the main risk, how to check."""
         lines = {
             "Do this": self._do(),
             "Expect": self._expect(),
@@ -197,9 +182,7 @@ class Recommendation(Drawn):
             f"Widened heads: {self.row.widened}." if self.row.widened else "",
             f"Your model: {model}; M = {case.num_features}, K = {case.num_classes}.",
             f"Your training: {', '.join(f'{n} {v}' for n, v in t.to_dict().items())}.",
-            f"Not known, taken to be usual: {', '.join(sorted(case.assumed))}."
-            if case.assumed
-            else "",
+            f"Not known, taken to be usual: {', '.join(sorted(case.assumed)) or 'nothing'}.",
             *(f"Mind {risk}" for risk in self._risks()),
         ]
         return "\n".join(filter(None, lines))
@@ -261,15 +244,9 @@ class Recommendation(Drawn):
     # -- keep --------------------------------------------------------------------------------------
     def to_dict(self) -> dict[str, Any]:
         """The advice as plain JSON types."""
-        case = asdict(self.case) | {"assumed": sorted(self.case.assumed)}
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        known = {"heads": list(self.heads), "notes": list(self.notes), "live": self.live}
-        text = str(self).splitlines()
-        return (
-            {"format": FORMAT, "text": text, "row": asdict(self.row), "case": case}
-            | numbers
-            | known
-        )
+        data = asdict(self)
+        data["case"]["assumed"] = sorted(self.case.assumed)
+        return {"text": str(self).splitlines(), **data}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the advice as JSON, which :meth:`load` reads."""
@@ -286,8 +263,8 @@ class Recommendation(Drawn):
             row = next((row for row in rows() if row.name == data["row"]["name"]), None)
             if row is None:
                 raise TstarError(f"this version's table has no row {data['row']['name']!r}")
-            known: dict[str, Any] = {name: data[name] for name in (*_NUMBERS, "live")}
-            known |= {name: tuple(data[name]) for name in ("heads", "notes")}
+            known: dict[str, Any] = {n: tuple(data[n]) for n in ("heads", "notes")}
+            known |= {n: data[n] for n in (*_NUMBERS, "live")}
             return cls(case=Case(**case, training=training, assumed=assumed), row=row, **known)
 
     # -- apply -------------------------------------------------------------------------------------
@@ -307,12 +284,10 @@ class Recommendation(Drawn):
         """
         if self.row.surgery:
             model = self._operate(model, optimizer, options)
-        numbers = {
-            "lr": self.lr if self.row.rate is not None else None,
-            "weight_decay": self.weight_decay if self.row.decay is not None else None,
-            "head_lr": self.head_lr if self.row.head_rate is not None else None,
-        }
-        if all(value is None for value in numbers.values()):
+        columns = {"lr": self.row.rate, "weight_decay": self.row.decay}
+        columns["head_lr"] = self.row.head_rate
+        numbers = {name: getattr(self, name) for name, cell in columns.items() if cell is not None}
+        if not numbers:
             return model
         if optimizer is not None:
             layers = [unwrap(model).get_submodule(path) for path in self.heads]

@@ -6,11 +6,10 @@ it. Nothing is decided here: that is done in ``recipes.py`` and ``advice.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar import output_layer as layers
@@ -75,14 +74,15 @@ def read_case(
     **training: Any,
 ) -> tuple[Case, tuple[layers.Head, ...]]:
     """The case, and the output layers; the arguments are ``recommend``'s."""
+    net = layers.ready(model)
     example = layers.inputs_of(example_input)
     if example is None and data is not None:
-        example = layers.accepted(layers.ready(model), first_batch(data))
-    heads, net = tuple(layers.resolve_heads(model, head, example)), layers.unwrap(model)
+        example = layers.accepted(net, first_batch(data))
+    heads = tuple(layers.resolve_heads(net, head, example))
     for record in heads:
         layers.check_head(net, record)
     norms, kind = norms_of(net, heads[0].layer, training.get("optimizer")), kind_of(net)
-    assumed = set()
+    assumed: set[str] = set()
     if norms == "frozen":
         training["scenario"] = "scratch"  # a linear probe, whatever it is called
     elif training.get("scenario") is None and looks_trained(net):
@@ -90,11 +90,14 @@ def read_case(
         assumed.add("scenario")
     known = _read_training(data, training, heads[0].layer)
     complete = usual_training(known, norms, kind)
+    # That a new network is trained from scratch goes unsaid.
+    assumed |= {n for n in complete.to_dict() if getattr(known, n) is None} - {"scenario"}
     optimizer = unwrapped(training.get("optimizer"))
     own_rate = None
     if hasattr(optimizer, "param_groups") and norms != "frozen":
         own_rate = own_head_rate(optimizer, heads[0].layer, training.get("scheduler"))
     tempered = [*layers.working_heads(net).values()]
+    normed = any(t.norm for t in tempered) or layers.has_preceding_norm(net, heads[0], example)
     case = Case(
         heads[0].num_features,
         whole("num_classes", num_classes or heads[0].num_classes, least=2),
@@ -102,20 +105,14 @@ def read_case(
         norms,
         "linear" if norms == "frozen" else kind,
         csg=None if csg is None else positive("csg", csg, zero=True),
-        normed=any(t.norm for t in tempered) or preceding_norm(net, heads[0], example) is not None,
+        normed=normed,
         temperature=float(tempered[0].temperature) if tempered else None,
         head_lr=own_rate,
         batch=training.get("batch_size") or _batch_size(data),
         dense=heads[0].dense,
-        assumed=frozenset(assumed | _filled(known, complete)),
+        assumed=frozenset(assumed),
     )
     return case, heads
-
-
-def _filled(known: Training, complete: Training) -> set[str]:
-    """The names that were not known; that a new network is trained from scratch goes unsaid."""
-    names = {item.name for item in fields(Training)} - {"scenario"}
-    return {n for n in names if getattr(known, n) is None and getattr(complete, n) is not None}
 
 
 # -- the training ----------------------------------------------------------------------------------
@@ -145,8 +142,7 @@ def usual_training(known: Training, norms: str, kind: str) -> Training:
     scenario = known.scenario or "scratch"
     name = known.optimizer or ("sgd" if norms == "batch-norms" and kind == "convnet" else "adamw")
     sgd = family(name) == "sgd"
-    size = known.batch_size or BATCH_SIZES[scenario]
-    samples = known.samples or SAMPLES[scenario]
+    size, samples = known.batch_size or BATCH_SIZES[scenario], known.samples or SAMPLES[scenario]
     usual_epochs = EPOCHS[scenario][not sgd] if samples < 200_000 else 90  # ImageNet's
     usual = {
         "optimizer": name,
@@ -177,9 +173,8 @@ def usual_rate(optimizer: str, norms: str, kind: str, scenario: str, batch_size:
 # -- the model -------------------------------------------------------------------------------------
 def looks_trained(net: nn.Module) -> bool:
     """Whether weights were loaded: most are frozen, a library says so, or norms' scales differ."""
-    sizes = [(p.numel(), p.requires_grad) for p in net.parameters()]
-    trained = sum(size for size, wanted in sizes if wanted)
-    if 2 * trained < sum(size for size, _ in sizes):  # low-rank adapters
+    trained = sum(p.numel() for p in net.parameters() if p.requires_grad)
+    if 2 * trained < sum(p.numel() for p in net.parameters()):  # low-rank adapters
         return True
     if getattr(getattr(net, "config", None), "_name_or_path", ""):
         return True
@@ -187,9 +182,8 @@ def looks_trained(net: nn.Module) -> bool:
     for module in net.modules():
         weight: Any = getattr(module, "weight", None)
         norm = "norm" in type(module).__name__.lower() and getattr(weight, "ndim", 0) == 1
-        if not norm or id(module) in inserted or weight.is_meta:
-            continue
-        if bool((weight != weight[0]).any()):
+        known = norm and id(module) not in inserted and not weight.is_meta
+        if known and bool((weight != weight[0]).any()):
             return True
     return False
 
@@ -233,43 +227,3 @@ def norms_of(model: nn.Module, layer: nn.Module, optimizer: Any = None) -> str:
     kinds = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")
     names = " ".join(type(module).__name__.lower() for module in inside)
     return "layer-norms" if any(kind in names for kind in kinds) else "no norms"
-
-
-def preceding_norm(model: nn.Module, head: layers.Head, example_input: Any = None) -> str | None:
-    """The path of the batch norm whose output, but for its shape, is the head's input.
-
-    Same memory, same version: a flattened or (in eval mode) dropped-out output, and none that an
-    activation has changed in place. It must be defined just before the layer.
-    """
-    last = ""
-    for path, module in model.named_modules():
-        if module is head.layer:
-            break
-        idle = isinstance(module, nn.Identity | nn.Dropout | nn.Flatten)  # in eval mode
-        if next(module.children(), None) is None and not idle:
-            last = path
-    if not isinstance(model.get_submodule(last), _BatchNorm):
-        return None
-    normed: list[tuple[Tensor, int]] = []  # kept alive, so that no memory is used twice
-    at_head: list[bool] = []
-
-    def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        normed.append((output, output._version))
-
-    def compare(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        h = inputs[0]
-        own = (h.untyped_storage()._cdata, h.numel(), h._version)
-        at_head.append(any((o.untyped_storage()._cdata, o.numel(), v) == own for o, v in normed))
-
-    def prepare(twin: nn.Module) -> None:
-        normed.clear()
-        at_head.clear()
-        twin.get_submodule(last).register_forward_hook(keep)
-        twin.get_submodule(head.path).register_forward_pre_hook(compare)
-
-    try:
-        with torch.no_grad():
-            layers.run_copy(model, example_input, prepare)
-    except Exception:
-        return None
-    return last if at_head and all(at_head) else None

@@ -11,8 +11,6 @@ found by measuring: it comes within 0.17 of the printed ln(csg) on seven of the 
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +23,7 @@ from tstar import samples as labeled
 from tstar.checks import whole
 from tstar.errors import TstarError, guarded
 from tstar.neighbors import nearest
-from tstar.text import printable
+from tstar.text import printable, tracked
 
 Array = NDArray[Any]
 F64 = NDArray[np.float64]
@@ -33,7 +31,6 @@ Ints = NDArray[np.int64]
 FLOOR = 1e-4  # the smallest volume of the reference implementation, against a division by zero
 _LARGEST = 1e100  # squares of larger numbers leave float64's range
 _BLOCK = 1 << 22  # numbers looked at or gathered at a time
-_STRIP = 512  # lines of an image converted at a time
 _FEW = 5.0  # fewer deciding samples than this make a row of S an accident
 _TOKENS = (
     "Samples must be numbers whose distance means something, but {} token ids; pass the data set "
@@ -78,8 +75,7 @@ def csg(
     neighbors = whole("neighbors", neighbors, least=1)
     seed = whole("seed", seed, least=0, most=2**64 - 1)
     size = None if size is None else whole("size", size, least=1, most=4096)
-    progress = Progress()
-    matrix = read(labeled.open_samples(data, labels), size, progress)
+    matrix = read(labeled.open_samples(data, labels), size)
     counts = np.bincount(matrix.codes)
     if len(counts) < 2 or counts.min() < 2 or neighbors >= len(matrix.codes):
         few = [repr(c) for c, n in zip(matrix.classes, counts, strict=True) if n < 2]
@@ -88,22 +84,7 @@ def csg(
             f"than neighbors; got {len(matrix.codes)} samples of {len(counts)} classes for "
             f"neighbors={neighbors}" + (f"; alone: {', '.join(few[:5])}." if few else ".")
         )
-    return _measure(matrix, draw(matrix.codes, samples, seed), neighbors, seed, progress)
-
-
-class Progress:
-    """One line on a terminal's stderr, of work that takes more than two seconds."""
-
-    def __init__(self) -> None:
-        self.due = time.monotonic() + 2.0
-
-    def __call__(self, what: str, done: int, total: int | None = None) -> None:
-        """Say how far the work is; the line goes when all is done."""
-        if time.monotonic() < self.due or not getattr(sys.stderr, "isatty", bool)():
-            return
-        self.due = time.monotonic() + 0.1
-        line = f"csg: {done:,} {what}" if total is None else f"csg: {done:,} of {total:,} {what}"
-        print(f"\r\x1b[K{line if done != total else ''}", end="", file=sys.stderr, flush=True)
+    return _measure(matrix, draw(matrix.codes, samples, seed), neighbors, seed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +177,7 @@ class Matrix(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read(
-    source: labeled.Samples, size: int | None = 32, progress: Progress | None = None
-) -> Matrix:
+def read(source: labeled.Samples, size: int | None = 32) -> Matrix:
     """Step 1. The samples as rows of numbers: features as they are, images as pixels."""
     if source.tokens:
         raise TstarError(_TOKENS.format(f"{source.name} holds"))
@@ -206,10 +185,8 @@ def read(
 
     def rows() -> Iterator[Array]:
         nonlocal images
-        for sample, label in source.read():
+        for sample, label in tracked(source.read(), "csg: samples read", source.samples):
             labels.append(label)
-            if progress:
-                progress("samples read", len(labels), source.samples)
             array, tensor = sample_array(sample)
             images = images or is_image(array)
             yield image_rows(array, size, tensor) if is_image(array) else array.reshape(1, -1)
@@ -292,11 +269,7 @@ def from_pil(image: Any) -> NDArray[np.uint8]:
         raise TstarError(
             f"An image must be 8- or 16-bit, got mode {image.mode!r}; convert it first."
         )
-    pixels = np.empty((image.height, image.width, 3), np.uint8)
-    for top in range(0, image.height, _STRIP):  # no second copy of a large image
-        strip = image.crop((0, top, image.width, min(top + _STRIP, image.height)))
-        pixels[top : top + _STRIP] = strip if strip.mode == "RGB" else strip.convert("RGB")
-    return pixels
+    return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def area_resize(images: Array, size: int) -> Array:
@@ -404,14 +377,10 @@ def draw(codes: Ints, samples: int, seed: int) -> list[Ints]:
     return [np.sort(by_class[start : min(start + samples, end)]) for start, end in pairwise(starts)]
 
 
-def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int, progress: Progress) -> Csg:
+def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int) -> Csg:
     """Steps 3 to 8, and the record."""
     K, queries = len(matrix.classes), np.concatenate(drawn)
-
-    def report(done: int) -> None:
-        progress("samples compared", done, len(queries))
-
-    found = nearest(matrix.values, queries, k, report=report)
+    found = nearest(matrix.values, queries, k)
     volumes = log_volumes(matrix.values, queries, found, matrix.scale)
     owners = np.repeat(np.arange(K), [len(rows) for rows in drawn])
     weights = sample_weights(volumes, owners, K)

@@ -81,8 +81,7 @@ class Coefficients:
     @property
     def variant(self) -> str:
         """Which inputs the set uses: base, csg, cn or csgcn, as in the paper."""
-        words = ("csg" * (self.gamma is not None)) + ("cn" * (self.delta is not None))
-        return words or "base"
+        return choose_variant(self.delta is not None, self.gamma is not None)
 
     def clip(self, T: float) -> float:
         """T within the set's bounds."""

@@ -110,7 +110,13 @@ def param_groups(
         defaults["eps"] = eps
     given = [{**defaults, **group, "params": _tensors(group)} for group in groups]
     record = resolve_head(model, head, example_input)
-    _check_divisible(model, record)
+    check_head(model, record)
+    for path, tempered in tempered_heads(model).items():
+        if float(tempered.temperature) != 1.0:
+            raise TstarError(
+                f"The logits are divided by T = {float(tempered.temperature):g} already, at "
+                f"{path!r}: temper with T = 1, or use plain groups."
+            )
     if rescale:
         with torch.no_grad():
             for parameter in record.layer.parameters():
@@ -131,25 +137,6 @@ def _tensors(group: Mapping[str, Any]) -> list[Tensor]:
     params = group["params"]
     listed = [params] if isinstance(params, Tensor) else list(params)
     return [p[1] if isinstance(p, tuple) else p for p in listed]
-
-
-def _check_divisible(model: nn.Module, head: Head) -> None:
-    """Refuse a head that is divided already, or whose parameters another layer uses too."""
-    check_head(model, head)
-    for path, tempered in tempered_heads(model).items():
-        if float(tempered.temperature) != 1.0:
-            raise TstarError(
-                f"The logits are divided by T = {float(tempered.temperature):g} already, at "
-                f"{path!r}: temper with T = 1, or use plain groups."
-            )
-    own = {id(p) for p in head.layer.parameters()}
-    for path, module in model.named_modules():
-        held = {id(p) for p in module.parameters(recurse=False)}
-        if module is not head.layer and own & held:
-            raise TstarError(
-                f"The output layer shares a parameter with {path!r}, which a division by T would "
-                "change too; give each its own, or use tstar.temper."
-            )
 
 
 # -- a live optimizer ------------------------------------------------------------------------------

@@ -214,7 +214,6 @@ class TemperedHead(nn.Module):
                 "An output layer with an adapter cannot be folded; call merge_and_unload() first."
             )
         check_layer(self.layer)
-        check_numbers(path, self)
         layer = copy.deepcopy(self.layer)
         weight, bias = weight_of(layer), getattr(layer, "bias", None)
         scale, shift = affine_of_norm(norm, weight)
@@ -326,22 +325,6 @@ def _exact(tensor: Tensor) -> Tensor:
     return tensor.detach().to("meta" if tensor.is_meta else "cpu").to(torch.float64)
 
 
-def check_numbers(path: str, head: nn.Module) -> None:
-    """Refuse what would make unusable weights: a T that is none, NaN, a negative variance."""
-    for name, tensor in head.state_dict(keep_vars=True).items():
-        key = f"{path}.{name}".lstrip(".")
-        if tensor.is_meta or not tensor.is_floating_point():
-            continue
-        if not bool(torch.isfinite(_exact(tensor)).all()):
-            raise TstarError(f"The head cannot be folded: {key} holds NaN or infinity.")
-        if name == "temperature" and not bool((tensor > 0).all()):
-            raise TstarError(
-                f"The head cannot be folded: {key} must be positive, got {float(tensor):g}."
-            )
-        if name.endswith("running_var") and bool((tensor < 0).any()):
-            raise TstarError(f"The head cannot be folded: {key} holds a negative variance.")
-
-
 def random_features(layer: nn.Module, norm: Any = None) -> Tensor:
     """A batch that the layer takes: normal, with the mean and deviation that the norm has seen."""
     weight = weight_of(layer)
@@ -366,6 +349,8 @@ def check_agreement(head: TemperedHead, other: Callable[[Tensor], Any], path: st
     both = (head, head.layer)
     if any(module._forward_hooks or module._forward_pre_hooks for module in both):
         cause = "A forward hook on it changes them: take the hook off (handle.remove()), then fold."
+    elif math.isnan(gap):
+        cause = "Its weights, T or the norm's statistics give no finite logits."
     elif eps > 1e-4:
         T = float(head.temperature)
         cause = f"{head.weight.dtype} is too coarse at T = {T:.3g}: call model.float() first."

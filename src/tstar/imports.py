@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -22,20 +20,14 @@ def lazy(package: str, homes: Mapping[str, str | None]) -> Callable[[str], Any]:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
-        module = import_module(f"{package}.{home or name}")
+        module = import_module(f".{home or name}", package)
         return module if home is None else getattr(module, name)
 
     return load
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra of tstar brings it.
-
-    Some packages draw random numbers when they are imported; Python's generator is put back.
-    """
-    if module in sys.modules:
-        return sys.modules[module]
-    state = random.getstate()
+    """Import an optional dependency, or say which extra of tstar brings it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -43,5 +35,3 @@ def require(module: str, extra: str) -> ModuleType:
             f"This needs the package {module.partition('.')[0]!r}, which could not be imported "
             f"({error}); install it with: pip install 'tstar[{extra}]'"
         ) from error
-    finally:
-        random.setstate(state)

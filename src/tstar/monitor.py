@@ -97,11 +97,11 @@ class Guard:
         """Whether head and norm have changed since the first call."""
         pairs = zip(self._weights, _some_weights(head), strict=True)
         changed = [not torch.equal(before, after) for before, after in pairs]
-        trainable = [p.requires_grad for p in _watched(head)]
-        if any(trainable) and not any(changed):
-            self._warn("head missed")
-        elif len(changed) == 2 and changed[0] and trainable[1] and not changed[1]:
-            self._warn("norm missed")
+        scale: Any = getattr(head.norm, "weight", None)
+        if not any(changed) and head.weight.requires_grad:
+            self._warn("missed", missed="tempered head")
+        elif changed[0] and not all(changed) and scale.requires_grad:
+            self._warn("missed", missed="norm before the output layer")
 
     def check_statistics(self, head: TemperedHead, least: int = 10) -> None:
         """After so many batches: warn if the last one is far from the norm's statistics."""
@@ -132,14 +132,9 @@ _WARNINGS = {
         "helper that freezes BatchNorm, or vmap. Use larger batches, keep the norm out of the "
         "helper, or temper with norm=None."
     ),
-    "head missed": (
-        "The optimizer does not train the tempered head; was it built before tempering? Build it "
-        "after tstar.temper, or pass it: tstar.temper(model, optimizer=optimizer)."
-    ),
-    "norm missed": (
-        "The optimizer trains the output layer, but not the norm before it; was it built before "
-        "tempering? Build it after tstar.temper, or pass it: tstar.temper(model, "
-        "optimizer=optimizer)."
+    "missed": (
+        "The optimizer does not train the {missed}; was it built before tempering? Build it after "
+        "tstar.temper, or pass it: tstar.temper(model, optimizer=optimizer)."
     ),
     "padding": (
         "The norm before the output layer sees positions without a label at the end of sequences, "
@@ -155,15 +150,10 @@ _WARNINGS = {
 }
 
 
-def _watched(head: TemperedHead) -> list[Tensor]:
-    """The output layer's weight, and the norm's."""
-    scale = getattr(head.norm, "weight", None)
-    return [weight_of(head.layer), *([scale] if isinstance(scale, Tensor) else [])]
-
-
 def _some_weights(head: TemperedHead) -> tuple[Tensor, ...]:
-    """Copies of some rows of the output layer and of all scales of the norm."""
-    return tuple(tensor.detach()[:64].clone() for tensor in _watched(head))
+    """Copies of some rows of the output layer's weight, and of some of the norm's."""
+    watched = (head.weight, getattr(head.norm, "weight", None))
+    return tuple(tensor.detach()[:64].clone() for tensor in watched if tensor is not None)
 
 
 def _some_rows(values: Tensor, axis: int) -> Tensor:
@@ -240,21 +230,8 @@ def recalibrate(model: nn.Module, loader: Iterable[Any]) -> nn.Module:
     return model
 
 
-class Masking:
-    """What :func:`mask_padding` began; ``remove()`` ends it."""
-
-    def __init__(self, model: nn.Module, keyword: str) -> None:
-        self._model = model
-        self._hook = model.register_forward_pre_hook(partial(_take, keyword), with_kwargs=True)
-
-    def remove(self) -> None:
-        self._hook.remove()
-        for head in layers.working_heads(self._model).values():
-            head.mask = None
-
-
 @guarded("mask_padding() failed in your model")
-def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
+def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> nn.Module:
     """From now on, each call's ``keyword`` argument says which positions the norm sees.
 
     For heads with features of shape (B, L, M): token classification, and the decoders that score
@@ -273,7 +250,8 @@ def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> Masking:
             f"keyword must name an argument of the model's forward, got {keyword!r}; it has "
             f"{', '.join(map(repr, names)) or 'none'}."
         )
-    return Masking(model, keyword)
+    model.register_forward_pre_hook(partial(_take, keyword), with_kwargs=True)
+    return model
 
 
 def _take(keyword: str, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -10,11 +10,12 @@ float32, take their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tstar.text import tracked
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -34,20 +35,13 @@ _FUTILE = 0.03  # sketches that leave more than this share of the rows are given
 _DUST = 1e-30  # more than what products too small for float32 add up to
 
 
-def nearest(
-    data: NDArray[Any],
-    queries: Ints,
-    k: int,
-    *,
-    sketched: bool = True,
-    report: Callable[[int], object] = lambda done: None,
-) -> Ints:
+def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True) -> Ints:
     """(Q, k) positions of the nearest rows, nearest first, ties broken by position.
 
     The query itself is never among its neighbors; a duplicate of it is.
 
     ``data`` are (N, D) numbers with N > k, ``queries`` (Q,) positions. ``sketched`` (whether
-    sketches are tried) does not change the answer. ``report`` is given how many queries are done.
+    sketches are tried) does not change the answer.
 
     >>> nearest(np.array([[0.0], [1.0], [3.0], [7.0]]), np.array([2, 3]), 2)
     array([[1, 0],
@@ -58,19 +52,18 @@ def nearest(
     step = min(len(queries), max(1, _SCORES // max(data.shape)))
     scores = np.empty((step, -(-len(data) // _GROUP) * _GROUP), np.float32)
     found = np.empty((len(queries), k), np.int64)
-    for start in range(0, len(queries), step):
-        report(start)
+    starts = range(0, len(queries), step)
+    for start in tracked(starts, "csg: parts of the samples compared", len(starts)):
         some = queries[start : start + step]
         bounds.score(some, scores)
         kth = [_kth(rows, query, row, k) for query, row in zip(some, scores, strict=False)]
         near = scores[: len(some)] <= bounds.limits(some, np.sqrt(kth))[:, None]
         if bounds.sketched and near.mean() > _FUTILE:
-            return nearest(data, queries, k, sketched=False, report=report)
+            return nearest(data, queries, k, sketched=False)
         for i, query in enumerate(some):
             left = np.flatnonzero(near[i])
             order = np.argsort(rows.distances(query, left), kind="stable")
             found[start + i] = left[order[:k]]
-    report(len(queries))
     return found
 
 

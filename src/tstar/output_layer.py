@@ -1,8 +1,8 @@
 """Which layer of a classifier gives its logits, and how to run a copy of a model.
 
-The library's declaration counts (timm); else one run shows it. The model itself never runs: a copy
-does, on torch's meta device, which holds shapes and no numbers, or, if the model's ``forward``
-looks at numbers, a real copy. So the model may train in another thread meanwhile.
+One run shows it: the logits' autograd graph is walked back to the layers that they come from. The
+model itself never runs: a copy does, on torch's meta device, which holds shapes and no numbers, or,
+if the model's ``forward`` looks at numbers, a real copy.
 
 Belongs here: reading a model. Changing one belongs to ``surgery.py``.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -30,13 +31,16 @@ WRAPPERS = (
 )
 # The autograd nodes that may stand between the output layer and the logits, by name or beginning.
 _ENDS = {"softmax", "sigmoid"}
-_PASSES = _ENDS | {
-    "mul", "div", "view", "unsafeview", "reshapealias", "reshape", "unflatten", "squeeze",
-    "unsqueeze", "permute", "transpose", "t", "mt", "expand", "asstrided", "slice", "select",
-    "index", "indexselect", "gather", "split", "splitwithsizes", "unbind", "narrow", "clone",
-    "alias", "tocopy", "copy", "copyslices", "stack", "cat", "repeat", "mean", "sum", "amax", "max",
-    "min", "logsumexp", "relu", "leakyrelu", "hardtanh", "tanh", "logsoftmax", "nativedropout",
-    "maskedfill", "where", "add", "sub", "rsub", "neg", "accumulategrad",
+_SHAPES = {
+    "view", "unsafeview", "reshapealias", "reshape", "unflatten", "squeeze", "unsqueeze", "permute",
+    "transpose", "t", "mt", "clone", "alias", "tocopy",
+}  # fmt: skip
+_PASSES = _ENDS | _SHAPES | {
+    "mul", "div", "expand", "asstrided", "slice", "select", "index", "indexselect", "gather",
+    "split", "splitwithsizes", "unbind", "narrow", "copy", "copyslices", "stack", "cat", "repeat",
+    "mean", "sum", "amax", "max", "min", "logsumexp", "relu", "leakyrelu", "hardtanh", "tanh",
+    "logsoftmax", "nativedropout", "maskedfill", "where", "add", "sub", "rsub", "neg",
+    "accumulategrad",
 }  # fmt: skip
 _PASSING = ("adaptive", "avgpool", "maxpool", "mkldnn", "upsample", "clamp")
 _IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16)
@@ -64,9 +68,8 @@ class Head:
 def find_head(model: nn.Module, example_input: Any = None) -> Head:
     """The layer whose output becomes the logits.
 
-    The library's own declaration is asked (timm), else a copy of the model runs, on
-    ``example_input`` or on standard inputs. The model stays as it is. A copy runs without your
-    hooks; what a forward pass draws at random, it draws on the process's generators.
+    A copy of the model runs, without your hooks, on ``example_input`` or on standard inputs. The
+    model stays as it is; what a forward pass draws at random, it draws on the process's generators.
 
     Args:
         model: any classifier.
@@ -80,10 +83,11 @@ def find_head(model: nn.Module, example_input: Any = None) -> Head:
     if len(heads) > 1:
         names = ", ".join(repr(head.path) for head in heads)
         several = [head.path for head in heads if head.num_classes > 1] or [heads[0].path]
-        every = "'all' for all of them" if len(several) == len(heads) else f"{several} for several"
+        every = "'all'" if len(several) == len(heads) else several
+        more = f", or head={every} for several" if len(several) > 1 else ""
         raise TstarError(
-            f"Found {len(heads)} output layers ({names}); pass head={several[0]!r} to choose one, "
-            f"or head={every}."
+            f"Found {len(heads)} output layers ({names}); pass head={several[0]!r} to choose "
+            f"one{more}."
         )
     return heads[0]
 
@@ -131,6 +135,8 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
             f"head must be the path of a layer of the model, got {shown(path)}; the last "
             f"candidates are {', '.join(map(repr, layers[-3:])) or 'none'}."
         ) from None
+    if isinstance(layer, TemperedHead):  # the path that it had before
+        path, layer = f"{path}.layer".lstrip("."), layer.layer
     check_layer(layer)
     known = isinstance(head, Head) and head.layer is layer
     seen = Seen() if known or tempered_heads(model) else _seen_at(model, path, example_input)
@@ -164,7 +170,7 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
     return [resolve_head(model, path, example_input) for path in paths]
 
 
-def _record(model: nn.Module, path: str, seen: Seen | None = None) -> Head:
+def _record(model: nn.Module, path: str, seen: Seen) -> Head:
     parts, layer = path.split("."), model.get_submodule(path)
     for end in range(1, len(parts)):
         if hasattr(model.get_submodule(".".join(parts[:end])), "base_layer"):  # PEFT's name for W
@@ -175,7 +181,7 @@ def _record(model: nn.Module, path: str, seen: Seen | None = None) -> Head:
             )
     weight = weight_of(layer)
     K, M = weight.shape[:2]
-    return Head(path, layer, M, K, *(() if seen is None else (seen.ends, seen.size > K)))
+    return Head(path, layer, M, K, seen.ends, dense=seen.size > K)
 
 
 def check_head(model: nn.Module, head: Head) -> None:
@@ -188,12 +194,13 @@ def check_head(model: nn.Module, head: Head) -> None:
             f"The output layer must be trainable, got {head.path!r} with requires_grad=False. "
             "Unfreeze it, or do not temper."
         )
+    own = {id(p) for p in head.layer.parameters()}
     for name, module in model.named_modules():
-        own = module.parameters(recurse=False)
-        if module is not head.layer and any(p is weight for p in own):
+        held = {id(p) for p in module.parameters(recurse=False)}
+        if module is not head.layer and own & held:
             raise TstarError(
-                f"The output layer's weight must be its own, but {head.path!r} shares it with "
-                f"{name!r}: folding would change both. Clone the parameter first."
+                f"The output layer's parameters must be its own, but {head.path!r} shares one with "
+                f"{name!r}: T would change both. Clone the parameter first."
             )
 
 
@@ -203,27 +210,10 @@ def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
         raise TstarError("The model has no parameters.")
     tempered = tempered_heads(model)
     if tempered:
-        return [_record(model, f"{path}.layer".lstrip(".")) for path in tempered]
-    declared = _declared(model) if example_input is None else ()
-    seen = Seen(declared) if declared else _look(model, example_input)
+        return [_record(model, f"{path}.layer".lstrip("."), Seen()) for path in tempered]
+    seen = _look(model, example_input)
     every = [path for path, _ in model.named_modules(remove_duplicate=False)]
     return [_record(model, path, seen) for path in every if path in seen.paths]
-
-
-def _declared(model: nn.Module) -> tuple[str, ...]:
-    """The paths of the output layers that a timm model declares, if no other layer rivals them."""
-    if not (callable(getattr(model, "get_classifier", None)) and hasattr(model, "num_classes")):
-        return ()
-    given = model.get_classifier()  # type: ignore[operator]
-    declared = list(given) if isinstance(given, list | tuple) else [given]
-    layers = {m: path for path, m in model.named_modules() if is_output_layer(m)}
-    if not all(layer in layers for layer in declared):
-        return ()
-    # Another layer with as many outputs may add to the logits (VOLO): a run will tell.
-    widths = {weight_of(layer).shape[0] for layer in declared}
-    if any(weight_of(m).shape[0] in widths for m in layers if m not in declared):
-        return ()
-    return tuple(layers[layer] for layer in declared)
 
 
 @dataclass(frozen=True)
@@ -251,7 +241,8 @@ def _candidates(
     with torch.enable_grad():
         output = run_copy(model, example_input, prepare, training=training)
     ends = tensors_in(output) if training else _could_be_logits(output)  # there may be a loss
-    return [_walk([end], marks) for end in ends], marks
+    seen = [replace(_walk([e.grad_fn], marks), size=math.prod(e.shape[1:])) for e in ends]
+    return seen, marks
 
 
 def _look(model: nn.Module, example_input: Any) -> Seen:
@@ -292,11 +283,10 @@ def _mark(
     return marked
 
 
-def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
-    """From the logits' autograd nodes back to the marks: found, blocked, and what lies between."""
+def _walk(nodes: list[Any], marks: dict[Any, str]) -> Seen:
+    """From autograd nodes back to the marks: found, blocked, and what lies between."""
     seen: set[Any] = set()
     names: dict[str, list[str]] = {"found": [], "blocked": [], "passed": []}
-    nodes: list[Any] = [end.grad_fn for end in ends]
     while nodes:
         node = nodes.pop()
         if node is None or node in seen:
@@ -306,29 +296,15 @@ def _walk(ends: list[Tensor], marks: dict[Any, str]) -> Seen:
         if node in marks:
             names["found"].append(marks[node])
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
-            if name.lower() in _ENDS and _leads(
-                node, marks
-            ):  # a softmax may also weigh several heads (EfficientViM)
+            parents = [parent for parent, _ in node.next_functions]
+            # a softmax may also weigh several heads (EfficientViM)
+            if name.lower() in _ENDS and _walk([*parents], marks).paths:
                 names["passed"].append(name.lower())
-            nodes.extend(parent for parent, _ in node.next_functions)
+            nodes.extend(parents)
         else:
             names["blocked"].append(name)
     found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
-    size = max((end.numel() // max(1, len(end)) for end in ends if end.ndim > 1), default=0)
-    return Seen(found, blocked, passed, size)
-
-
-def _leads(node: Any, marks: dict[Any, str]) -> bool:
-    """Whether a marked layer lies behind an autograd node."""
-    seen, nodes = set(), [node]
-    while nodes:
-        node = nodes.pop()
-        if node in marks:
-            return True
-        if node is not None and node not in seen:
-            seen.add(node)
-            nodes.extend(parent for parent, _ in node.next_functions)
-    return False
+    return Seen(found, blocked, passed)
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:
@@ -354,14 +330,40 @@ def tensors_in(value: Any) -> list[Tensor]:
     return [tensor for item in nested for tensor in tensors_in(item)]
 
 
+def has_preceding_norm(model: nn.Module, head: Head, example_input: Any = None) -> bool:
+    """Whether the head's input is a batch norm's output, but for its shape, in eval mode."""
+    nodes: list[Any] = []
+
+    def prepare(twin: nn.Module) -> None:
+        nodes.clear()
+        for parameter in twin.parameters():  # a frozen norm leaves a node, too
+            if parameter.is_floating_point():
+                parameter.requires_grad_()
+        layer = twin.get_submodule(head.path)
+        layer.register_forward_pre_hook(lambda _, inputs: nodes.append(inputs[0].grad_fn))
+
+    try:
+        with torch.enable_grad():
+            run_copy(model, example_input, prepare)
+    except Exception:  # no input that it takes
+        return False
+    return bool(nodes) and all(map(_is_normed, nodes))
+
+
+def _is_normed(node: Any) -> bool:
+    while node is not None and type(node).__name__.split("Backward")[0].lower() in _SHAPES:
+        node = node.next_functions[0][0]
+    return "BatchNorm" in type(node).__name__
+
+
 # --- running ---
 def scratch_copy(model: nn.Module, *, meta: bool = False, hooks: bool = True) -> nn.Module:
     """A copy to run in the model's place; on the meta device it has shapes and no numbers."""
     memo: dict[int, Any] = {}
     for module in model.modules():
-        if not hooks:  # a user's hook expects the model itself
-            memo[id(module._forward_hooks)] = OrderedDict()
-            memo[id(module._forward_pre_hooks)] = OrderedDict()
+        if not hooks:  # a user's hook expects the model itself; a backward one hides the logits
+            every = (own for name, own in vars(module).items() if name.endswith("_hooks"))
+            memo |= {id(own): OrderedDict() for own in every if isinstance(own, OrderedDict)}
         held = (*module._parameters.values(), *module._buffers.values(), *vars(module).values())
         for tensor in held:
             if not isinstance(tensor, Tensor) or not (meta or tensor.grad_fn is not None):
@@ -484,31 +486,25 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
     if not isinstance(name, str) or config is None:
         return
 
-    def told(key: str, otherwise: Any, source: Any = config) -> Any:
-        return getattr(source, key, None) or otherwise
+    def size_of(key: str, default: int) -> Any:
+        return getattr(config, key, None) or default
 
     for batch in (2, 1):  # decoders without a padding token take one sequence only
         if name == "input_ids":
             ids = torch.randint(3, 10, (batch, 8), generator=torch.Generator().manual_seed(0))
-            if isinstance(end := told("eos_token_id", None), int):
+            if isinstance(end := getattr(config, "eos_token_id", None), int):
                 ids[:, -1] = end  # BART and T5 classify at the last end-of-sequence token
             yield {name: ids}
             yield {name: ids, "bbox": ids.new_zeros(*ids.shape, 4)}  # readers of documents
         elif name == "pixel_values":
-            vision = getattr(config, "vision_config", None)
-            if hasattr(vision, "num_patches"):  # SigLIP 2: 4×4 patches, each flattened
-                width = told("num_channels", 3, vision) * told("patch_size", 16, vision) ** 2
-                ones = torch.ones(batch, 16, dtype=torch.long)
-                patches = {name: _noise((batch, 16, width), like), "pixel_attention_mask": ones}
-                yield {**patches, "spatial_shapes": torch.full((batch, 2), 4)}
-            size = told("image_size", 224)
+            size = size_of("image_size", 224)
             height, width = size if isinstance(size, list | tuple) else (size, size)
-            yield {name: _noise((batch, told("num_channels", 3), height, width), like)}
+            yield {name: _noise((batch, size_of("num_channels", 3), height, width), like)}
         else:  # audio: raw waveform, (frames, mel bins), or Whisper's (mel bins, frames)
             yield {name: _noise((batch, 16000), like)}
-            mels = told("num_mel_bins", told("feature_projection_input_dim", 128))
-            yield {name: _noise((batch, told("max_length", 1024), mels), like)}
-            yield {name: _noise((batch, mels, 2 * told("max_source_positions", 1500)), like)}
+            mels = size_of("num_mel_bins", size_of("feature_projection_input_dim", 128))
+            yield {name: _noise((batch, size_of("max_length", 1024), mels), like)}
+            yield {name: _noise((batch, mels, 2 * size_of("max_source_positions", 1500)), like)}
 
 
 def _for_layer(layer: nn.Module, like: Tensor) -> Iterator[Tensor]:

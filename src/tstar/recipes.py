@@ -1,10 +1,9 @@
 """The table of recipes: for each way of training what to do, and what it gained where.
 
 The rows stand in ``recipes.json``, made from the measured trainings by ``research/recipes.py``. The
-first row whose conditions a case meets counts; the last one meets all. A row says what to do in
-absolute numbers, as multiples of what is usual, so that asking again after applying it changes
-nothing. It has one expectation: what the trainings that met its conditions gained over the plain
-model, native heads apart from widened ones.
+first row that a case meets counts; the last one takes all. A row says what to do in multiples of
+what is usual, so that asking again after applying it changes nothing. It has one expectation: what
+the trainings that met it gained over the plain model, native heads apart from widened ones.
 """
 
 from __future__ import annotations
@@ -75,7 +74,12 @@ class Row:
         return self.surgery or any((self.rate, self.decay, self.head_rate))
 
     def meets(self, facts: Mapping[str, Any]) -> bool:
-        """Whether a case with these facts belongs to the row."""
+        """Whether a case with these facts belongs to the row.
+
+        No measured network had a norm there before: a row that inserts one is not for those.
+        """
+        if self.norm and facts["normed"]:
+            return False
         return all(_within(facts[name], allowed) for name, allowed in self.where.items())
 
 
@@ -90,13 +94,10 @@ def _within(value: Any, allowed: Any) -> bool:
 def rows() -> tuple[Row, ...]:
     """The table, in the order in which it is read."""
     text = Path(__file__).with_name("recipes.json").read_text(encoding="utf-8")
-    return tuple(_row(**entry) for entry in json.loads(text)["rows"])
-
-
-def _row(native: Any = None, widened: Any = None, **entry: Any) -> Row:
-    gains = {"native": native, "widened": widened}
-    entry |= {name: Gain(**gain) for name, gain in gains.items() if gain}
-    return Row(**entry)
+    entries: list[dict[str, Any]] = json.loads(text)["rows"]
+    for entry in entries:
+        entry |= {n: Gain(**entry[n]) for n in ("native", "widened") if entry.get(n)}
+    return tuple(Row(**entry) for entry in entries)
 
 
 def facts(case: Case) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def facts(case: Case) -> dict[str, Any]:
         "tuned": t.tuned,
         "norms": case.norms,
         "kind": case.kind,
+        "normed": case.normed and case.temperature is None,  # by itself, not tempered
         "steps": t.steps,
         "num_classes": case.num_classes,
         "num_features": case.num_features,
@@ -124,20 +126,13 @@ def find_row(case: Case) -> Row:
 
 
 # -- print -----------------------------------------------------------------------------------------
-_COLUMNS = ("way of training", "do", "n", "median", "mean", "80 % range", "gained", "lost")
-
-
 def cells(every: Sequence[Row] | None = None) -> Iterator[list[str]]:
     """The table as text, its header first; one line for native heads, one for widened ones."""
-    yield list(_COLUMNS)
+    yield ["way of training", "do", "n", "median", "mean", "80 % range", "gained", "lost"]
     for row in rows() if every is None else every:
-        gains = {"": row.native, "widened heads": row.widened}
-        first = True
-        for population, gain in gains.items():
-            if gain is None and not (first and population == ""):
-                continue
-            yield [row.name if first else population, row.do if first else "", *_numbers(gain)]
-            first = False
+        yield [row.name, row.do, *_numbers(row.native)]
+        if row.widened is not None:
+            yield ["widened heads", "", *_numbers(row.widened)]
 
 
 def _numbers(gain: Gain | None) -> list[str]:

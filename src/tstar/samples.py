@@ -38,7 +38,6 @@ class Samples:
     length: int | None = None  # how many samples there are to choose positions from
     samples: int | None = None  # how many there are, if that is known without reading them
     names: Sequence[Any] | None = None  # of classes that are numbers
-    declared: int | None = None  # how many classes the data set says that it has
     tokens: bool = False  # ids, whose distances mean nothing
     tensor: bool = False  # images have their channels first
 
@@ -83,7 +82,7 @@ def count_classes(data: Any) -> int | None:
     source = open_samples(data)
     y = source.y
     if y is None or getattr(y, "ndim", 1) > 1:
-        return source.declared
+        return None if source.names is None else len(source.names)
     labels = y.tolist() if hasattr(y, "tolist") else y
     return len({label for label in labels if label == label})  # NaN is no class
 
@@ -210,10 +209,7 @@ def _from_stream(data: Any, labels: Any) -> Samples:
     if isinstance(features, Mapping):
         names = getattr(features.get(labels or "label"), "names", names)
     names = names if isinstance(names, list | tuple) else None
-    declared = len(names) if names and isinstance(features, Mapping) else None
-    return Samples(
-        y=y, pairs=pairs, length=length, samples=_len(held), names=names, declared=declared
-    )
+    return Samples(y=y, pairs=pairs, length=length, samples=_len(held), names=names)
 
 
 def _listed(data: Any) -> Any:

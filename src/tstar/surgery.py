@@ -7,8 +7,6 @@ Numbers come in; what to advise is decided elsewhere.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -33,8 +31,6 @@ from tstar.imports import require
 from tstar.monitor import Guard, shorten_memory
 from tstar.task import check_task
 from tstar.training import family, unwrapped
-
-State = dict[str, Tensor]
 
 
 @guarded("temper() failed in your model")
@@ -103,7 +99,6 @@ def temper(
         new.guard = Guard()
         shorten_memory(new.norm, steps)
         model = replaced(model, layer, new)
-    _refuse_bypass(model, example_input)
     for new in layers.tempered_heads(model).values() if live is not None else ():
         join_optimizer(live, new)
     return model
@@ -238,31 +233,6 @@ def _live_optimizer(given: Any, heads: Sequence[layers.Head]) -> Any:
     return live
 
 
-def _refuse_bypass(model: nn.Module, example_input: Any) -> None:
-    """Run a copy to see that the model calls the tempered heads, and not the layers in them."""
-    calls: Counter[str] = Counter()
-
-    def count(twin: nn.Module) -> None:
-        calls.clear()
-        for path, head in layers.tempered_heads(twin).items():
-            head.register_forward_pre_hook(lambda *_, path=path: calls.update([path]))
-            head.layer.register_forward_pre_hook(lambda *_, path=path: calls.subtract([path]))
-
-    try:
-        with torch.no_grad():
-            layers.run_copy(model, example_input, count, meta=(True,))
-    except Exception:  # no input that it takes: the first steps will show it
-        return
-    for path, head in layers.tempered_heads(model).items():
-        if calls[path] < 0:
-            replaced(model, head, head.layer)
-            raise TstarError(
-                f"The model calls the layer {path!r} past the norm and T: something outside of its "
-                "modules holds it (a list, a closure). Use an nn.ModuleList, or look the layer up "
-                "when it is called."
-            )
-
-
 # --- what cannot be tempered as it stands ---
 def _refuse_wrapper(model: nn.Module) -> None:
     """Wrapped, compiled, sharded and scripted models: tempering comes before."""
@@ -305,29 +275,22 @@ def load_folded(model_class: Any, folder: str | Path, **options: Any) -> Any:
         )
     biases = _biases(folder)
     model = model_class.from_pretrained(folder, **options)
-    for key, bias in biases.items():
-        layer = dict(model.named_modules()).get(key.removesuffix(".bias"))
-        if layer is None or not is_output_layer(layer) or getattr(layer, "bias", None) is not None:
+    for path, layer in model.named_modules():
+        bias = biases.get(f"{path}.bias")
+        if bias is None or not is_output_layer(layer) or layer.bias is not None:
             continue
         weight = weight_of(layer)
-        if bias.shape == weight.shape[:1]:
-            floats = weight.is_floating_point()  # not if it is quantized
-            bias = bias.to(weight.device, weight.dtype if floats else bias.dtype)
-            layer.bias = nn.Parameter(bias, weight.requires_grad)
+        dtype = weight.dtype if weight.is_floating_point() else bias.dtype  # if it is quantized
+        layer.bias = nn.Parameter(bias.to(weight.device, dtype), weight.requires_grad)
     return model
 
 
-def _biases(folder: Path) -> State:
-    """Every tensor whose key ends in ``.bias``, from the files that an index names."""
+def _biases(folder: Path) -> dict[str, Tensor]:
+    """Every tensor whose key ends in ``.bias``, from the weights in a folder."""
     safetensors = require("safetensors", "text")
-    names, index = {"model.safetensors"}, folder / "model.safetensors.index.json"
-    if index.is_file():
-        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    biases: State = {}
-    for name in sorted(names):
-        if not (folder / name).is_file():
-            raise TstarError(f"No {name} found in {str(folder)!r}.")
-        with safetensors.safe_open(folder / name, framework="pt") as file:
+    biases: dict[str, Tensor] = {}
+    for path in folder.glob("model*.safetensors"):
+        with safetensors.safe_open(path, framework="pt") as file:
             keys = list(file.keys())
             if any(key.endswith(".temperature") for key in keys):
                 raise TstarError(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import html
+import sys
+import time
 import unicodedata
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 # Control and format characters (bidirectional marks too), surrogates, line separators.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
@@ -29,6 +33,19 @@ def printable(text: object, *, lines: bool = False) -> str:
 def escaped(text: object, *, quote: bool = True) -> str:
     """Text for a page: shown as it is, never markup."""
     return html.escape(printable(text, lines=True), quote=quote)
+
+
+def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """The items; after two seconds a line on a terminal's stderr counts them, until they end."""
+    due, terminal = time.monotonic() + 2.0, getattr(sys.stderr, "isatty", bool)()
+    for count, item in enumerate(items):
+        if terminal and time.monotonic() > due:
+            due = time.monotonic() + 0.1
+            of = "" if total is None else f" of {total:,}"
+            print(f"\r\x1b[K{what}: {count:,}{of}", end="", file=sys.stderr, flush=True)
+        yield item
+    if terminal:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class Drawn:

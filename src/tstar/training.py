@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -22,18 +22,12 @@ SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
 SEPARATE = 2.99  # a head at three times the body's rate, or a third, has a rate of its own
 
-# The names of optimizers that were measured, and of others that people use, in any library.
+# The names of optimizers that were measured, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
     "sgd": ("sgd", "sgdw"),
     "adam": ("adam", "adamw", "nadam", "nadamw", "radam", "adamp"),
-    "other": (
-        *("lion", "lamb", "lars", "adafactor", "rmsprop", "muon", "adagrad", "adadelta", "adamax"),
-        *("rprop", "adabelief", "sophia", "prodigy", "novograd", "adan", "ademamix", "soap"),
-        *("shampoo", "signsgd", "asgd", "lbfgs", "sparseadam", "lomo", "adalomo"),
-    ),
 }
-_OTHERS = ("galore", "apollo", "grok", "schedulefree")  # what they make of Adam was not measured
-# Words that say how it is computed, not what: adamw_torch_fused, paged_adamw_8bit.
+# Words that only say how it is computed: adamw_torch_fused, paged_adamw_8bit.
 _HOW = (
     *("torch", "tpu", "npu", "xla", "apex", "anyprecision", "hf", "bnb", "fused", "paged"),
     *("8bit", "32bit", "4bit", "deepspeed", "cpu", "tf", "legacy", "fabric"),
@@ -178,25 +172,17 @@ def family(optimizer: str) -> Family:
     >>> family("paged_adamw_8bit"), family("SGD"), family("Lion"), family("MyOptimizer")
     ('adam', 'sgd', 'other', 'other')
     """
-    name = _plain(optimizer)
-    return next((kind for kind, names in _FAMILIES.items() if name in names), "other")
-
-
-def _plain(name: str) -> str:
-    """A name without the words that only say how it is computed."""
-    plain = name.lower().replace("-", "_")
+    name = optimizer.lower().replace("-", "_")
     for word in _HOW:
-        plain = plain.replace(word, "")
-    return plain.replace("_", "")
+        name = name.replace(word, "")
+    name = name.replace("_", "")
+    return next((kind for kind, names in _FAMILIES.items() if name in names), "other")
 
 
 # -- objects ---------------------------------------------------------------------------------------
 def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any]:
     """Name, rate, momentum and weight decay, from a name or a torch optimizer."""
     if isinstance(optimizer, str):
-        every = [each for names in _FAMILIES.values() for each in names]
-        if _plain(optimizer) not in every and not _plain(optimizer).startswith(_OTHERS):
-            raise unknown("optimizer", optimizer, every)
         return {"optimizer": optimizer.lower()}
     with guarded(f"optimizer must be a torch optimizer or a name; {shown(optimizer)} raised"):
         inner = unwrapped(optimizer)
@@ -262,7 +248,9 @@ def body_rate(optimizer: Any, layer: Any = None, scheduler: Any = None) -> float
     """The rate of the training: that of the head's group, or the body's if the head has its own."""
     rates = group_rates(optimizer, scheduler)
     head = rates[main_group(optimizer, layer, scheduler)]
-    body = _without(rates, [] if layer is None else groups_of(optimizer, layer))
+    mine = [] if layer is None else groups_of(optimizer, layer)
+    others = [rate for i, rate in enumerate(rates) if i not in mine and rate is not None]
+    body = max(others, default=None)
     own = head and body and max(head / body, body / head) >= SEPARATE
     return body if own else head
 
@@ -271,11 +259,6 @@ def own_head_rate(optimizer: Any, layer: Any, scheduler: Any = None) -> float | 
     """The head's rate, if it has one of its own, far from the body's."""
     head = group_rates(optimizer, scheduler)[main_group(optimizer, layer, scheduler)]
     return head if head != body_rate(optimizer, layer, scheduler) else None
-
-
-def _without(rates: Sequence[float | None], places: Sequence[int]) -> float | None:
-    others = [rate for i, rate in enumerate(rates) if i not in places and rate is not None]
-    return max(others, default=None)
 
 
 def schedulers_in(scheduler: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -39,7 +40,10 @@ def seen(monkeypatch):
 
     def train(recipe, parts, config, *, seed, progress, checkpoint, head):
         weight = recipe.model[1].weight.detach().clone()
-        found.append(SimpleNamespace(head=recipe.model[3], config=config, seed=seed, weight=weight))
+        changed = replace(config, **recipe.changes)
+        found.append(
+            SimpleNamespace(head=recipe.model[3], config=changed, seed=seed, weight=weight)
+        )
         progress(1, 1, {})
         return Result("done")
 

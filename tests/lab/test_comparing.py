@@ -239,7 +239,7 @@ def test_every_run_says_what_was_trained(vectors, engines):
     told = {"optimizer": "sgd", "lr": 0.1, "steps": 100, "batch_size": 32, "momentum": 0.9}
     told |= {"weight_decay": 5e-4, "schedule": "cosine", "samples": 180, "scenario": "scratch"}
     advice = recommend(fitting_model("mlp", vectors, 16, 0), **told)
-    assert row["temperature"] == pytest.approx(float(advice), rel=1e-6)
+    assert row["temperature"] == pytest.approx(advice.temperature, rel=1e-6)
     assert json.loads(row["extra"])["lr_factor"] == pytest.approx(advice.lr / 0.1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tstar import TstarError
 from tstar.lab import load_runs
 
-QUICK = "compare --data digits --train-samples 60 --model mlp --epochs 1 --no-augment --seeds 2"
+QUICK = "compare --data digits --samples 60 --model mlp --epochs 1 --no-augment --seeds 2"
 QUICK = QUICK.split()
 
 

@@ -1,8 +1,5 @@
 """Regret and gain, by hand; what is not matched is not compared."""
 
-import math
-
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,13 +19,10 @@ def one(rows):
     return condition
 
 
-def test_norm_backbone_method_and_t_are_not_of_the_condition():
+def test_norm_method_and_t_are_not_of_the_condition():
     rows = [run(T, 0, 0.5) for T in GRID] + [run(1.0, 0, 0.4, "none")]
-    rows += [run(T, 0, 0.6, backbone="matched") for T in GRID]
     rows += [run(None, 0, 0.3, "none", method="insert-ln")]
     condition = one(rows)
-    assert condition.curve() is not None
-    assert condition.curve(backbone="matched").means().tolist() == [0.6] * 3
     assert condition.plain() == 0.4
     assert condition.curve().by_seed(1.0) == {0: 0.5}
     assert condition.methods["insert-ln"] == {0: {"val": 0.3, "test": 0.3}}
@@ -103,13 +97,3 @@ def test_a_diverged_run_is_with_the_length_that_was_planned_for_it():
     found = conditions(pd.DataFrame(rows))
     assert [c.facts["epochs"] for c in found] == [5, 50]
     assert all(c.curve().temperatures.tolist() == [*GRID, 64.0] for c in found)
-
-
-def test_by_seed_is_the_mean_s_parts():
-    rng = np.random.default_rng(0)
-    rows = [run(T, seed, float(rng.random())) for T in GRID for seed in range(3)]
-    curve = one(rows).curve()
-    for T in (0.5, 1.0, 2.0, 4.0, 11.0, 16.0, 99.0):
-        found = curve.at_by_seed(T)
-        assert len(found) == 3
-        assert math.fsum(found.values()) / 3 == pytest.approx(curve.at(T))

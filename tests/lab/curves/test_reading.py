@@ -10,15 +10,14 @@ from tstar.lab.curves import conditions
 from tstar.lab.curves.reading import ordinary, plain_value, read, results
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), pd.NA, pd.NaT])
-def test_a_missing_value_is_none(missing):
-    assert plain_value(missing) is None
-
-
 @pytest.mark.parametrize(
-    ("value", "plain"), [(np.int64(3), 3), (np.float32(0.5), 0.5), ("x", "x"), (0, 0)]
+    ("value", "plain"),
+    [
+        *[(missing, None) for missing in (None, float("nan"), pd.NA, pd.NaT)],
+        *[(np.int64(3), 3), (np.float32(0.5), 0.5), ("x", "x"), (0, 0)],
+    ],
 )
-def test_a_value_is_python_s_own(value, plain):
+def test_a_value_is_python_s_own_and_a_missing_one_none(value, plain):
     assert plain_value(value) == plain
     assert type(plain_value(value)) is type(plain)
 
@@ -97,10 +96,7 @@ def lengths(*rows):
 def test_a_diverged_run_gets_the_length_of_the_finished_ones():
     early = ("diverged", 1, 3, None)
     assert lengths(("done", 5, 50, None), early) == [[5, 50], [5, 50]]
-    assert lengths(("done", 5, 50, None)) == [[5, 50]]
     assert np.isnan(lengths(early)).all()  # nobody knows how long it would have been
-    # Two lengths, and nothing says which: it stays.
-    assert lengths(("done", 5, 50, None), ("done", 7, 70, None), early)[2] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +106,7 @@ def test_a_diverged_run_gets_the_length_of_the_finished_ones():
         ('{"epochs": 7, "steps": 50}', [5, 50]),  # steps override epochs
         ('{"epochs": 9}', [1, 3]),  # of that length there is none
         ("no json", [1, 3]),
+        (None, [1, 3]),  # nothing says which: it stays
     ],
 )
 def test_of_several_lengths_the_spec_tells(spec, length):

@@ -16,7 +16,7 @@ def runs():
 @pytest.fixture(scope="module")
 def found():
     runs = planted_runs(grid=powers_of_two(2, largest=64), seeds=2, noise=0.01)
-    return grids(runs, metric="val")
+    return grids(runs)
 
 
 @pytest.fixture(scope="module")

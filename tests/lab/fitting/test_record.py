@@ -11,7 +11,6 @@ from tests.lab.fitting.planted import QUICK
 from tests.synthetic import planted_runs
 from tstar import Coefficients
 from tstar.lab.fitting import Fit, fit
-from tstar.lab.fitting.intervals import Flat
 from tstar.lab.fitting.search import Solution
 
 
@@ -48,7 +47,7 @@ def by_hand():
         baselines={"BN, T = 1": 0.05, "the paper's base": 0.02},
         conditions=pd.DataFrame({"dataset": ["a", "b"], "csg": [2.0, float("nan")]}),
         intervals={"alpha": (0.4, 0.6), "beta": (-3.0, -1.0)},
-        flat=(Flat(("alpha", "beta"), (0.4, -1.9), (0.6, -2.1), False),),
+        unidentified=(),
         flags=("look here",),
         runs=20,
         diverged=3,
@@ -64,21 +63,16 @@ def test_the_printed_fit_by_hand():
         "  found by: chance",
         "  α =   0.5000   [0.4000, 0.6000]",
         "  β =  -2.0000   [-3.0000, -1.0000]",
-        "  intervals: 95 %, from a bootstrap over conditions and seeds, and all that the noise cannot tell apart",
+        "  intervals: 95 %, from a bootstrap over conditions and seeds",
         "  note: look here",
         "  left out: dataset=c (too few)",
     ]
     assert "intervals" not in str(replace(by_hand(), intervals={}))
 
 
-def test_what_is_open_is_printed_as_a_valley():
-    valley = Flat(("alpha", "beta"), (0.4, 2.0), (0.44, -2.0), True)
-    result = replace(by_hand(), flat=(valley,))
-    assert result.unidentified == ("beta",)
-    lines = str(result).splitlines()
+def test_what_is_open_has_no_interval():
+    lines = str(replace(by_hand(), unidentified=("beta",))).splitlines()
     assert lines[4:6] == ["  α =   0.5000   [0.4000, 0.6000]", "  β =  -2.0000   not identified"]
-    valley = "  flat valley, on which less than 0.1 points are lost: α 0.4 … 0.44, β 2 … -2"
-    assert valley in lines
 
 
 def test_the_fit_as_plain_types():

@@ -19,7 +19,7 @@ from tstar.lab.fitting.search import TOLERANCE, Solution, crossings, noise, rang
 def environment(seed=0, interpolation="lnT", spread=0.01):
     """One environment of four widths with noise."""
     runs = planted_runs("base", tasks=PAPER_TASKS[:1], seeds=2, noise=spread, seed=seed)
-    found = grids(runs, metric="val")
+    found = grids(runs)
     return found, problem(found, lines(found, "val", interpolation=interpolation), "base")
 
 
@@ -115,10 +115,10 @@ def store(seed):
     return runs[(rng.random(len(runs)) < 0.7) | runs["temperature"].isin([1.0, 8.0, 64.0])]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_more_terms_never_fit_worse(seed):
     """Nor does a fit ever lose to the paper's coefficients."""
-    found = grids(store(seed), metric="val")
+    found = grids(store(seed))
     curves, solved = lines(found, "val"), {}
     task = problem(found, curves, "csgcn")
     solve(task, seed, restarts=1, solved=solved)
@@ -134,13 +134,6 @@ def test_more_terms_never_fit_worse(seed):
         assert solution.regret <= task.loss(task.published) + 1e-12
 
 
-def test_a_special_case_is_what_its_own_search_finds(task):
-    solved = {}
-    solve(task, seed=3, restarts=1, solved=solved)
-    assert solved[("alpha", "beta", "delta")] == solve(task.without("gamma"), seed=3, restarts=1)
-    assert len(solved) == 4
-
-
 def test_restarts_that_disagree_are_no_success(task, monkeypatch):
     """Two of three restarts end at a higher regret."""
     best = np.array(solve(task, restarts=1).theta)
@@ -151,13 +144,6 @@ def test_restarts_that_disagree_are_no_success(task, monkeypatch):
     found = solve(task, restarts=3, solved=special)
     assert not found.success
     assert found.how == "differential evolution, 1 of 3 restarts reached this regret"
-
-
-def test_no_global_random_state_is_touched(task):
-    np.random.seed(4)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    solve(task, restarts=1)
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_four_coefficients_evolve_reproducibly(task):

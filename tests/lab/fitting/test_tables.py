@@ -51,7 +51,6 @@ def test_per_environment_recovers_each_environment():
     table = per_environment(pd.concat(parts), restarts=1)
     assert table["model"].tolist() == ["a", "b", *LAST]
     assert table["dataset"].tolist() == ["task0", "task0", "", ""]
-    assert [*table.columns[:2]] == ["dataset", "model"]
     assert table["alpha_bn"].tolist()[:4] == pytest.approx([0.5, 0.5, 0.5, 0.0], abs=0.02)
     assert table["beta_bn"].tolist()[:4] == pytest.approx([2.0, 2.0, 2.0, 0.0], abs=0.3)
     assert table["alpha"].tolist()[:4] == pytest.approx([1.5, 1.5, 1.5, 0.0], abs=0.05)
@@ -59,8 +58,6 @@ def test_per_environment_recovers_each_environment():
     assert (own["alpha_bn_low"] <= own["alpha_bn"]).all()
     assert (own["alpha_bn"] <= own["alpha_bn_high"]).all()
     assert own["gain"].tolist() == pytest.approx((own["accuracy_bn"] - own["accuracy"]).tolist())
-    for seed in (1, 2):  # the optimum hangs on no seed
-        pd.testing.assert_frame_equal(table, per_environment(pd.concat(parts), seed=seed))
 
 
 def test_one_data_set_cannot_be_cross_validated(small):
@@ -87,42 +84,30 @@ def test_other_norms_are_no_environment(small):
         per_environment(small.assign(norm="layer"))
 
 
-def unbalanced():
-    """Without BN at one rate alone, where training is easy. With BN at that rate (a point better) and at another."""
-    made = planted_runs(
-        Coefficients("one", 0.5, 2.0), grid=powers_of_two(4, largest=64), widths=THREE, tasks=((2.0, 10),)
-    )  # fmt: skip
-    accuracies = ["val_accuracy", "test_accuracy"]
-
-    def side(norm, lr, less, seed=0):
-        found = made.assign(norm=norm, lr=lr, seed=seed)
-        found[accuracies] -= less
-        return found
-
-    return [side("none", 0.1, 0.01), side("batch", 0.1, 0.0), side("batch", 0.001, 0.4)], side
+def side(norm, lr, less, **facts):
+    """Runs of one environment; without BN it is easy at a rate of 0.1."""
+    planted = Coefficients("one", 0.5, 2.0)
+    runs = planted_runs(planted, grid=powers_of_two(4, 64), widths=THREE, tasks=((2.0, 10),))
+    runs[["val_accuracy", "test_accuracy"]] -= less
+    return runs.assign(norm=norm, lr=lr, **facts)
 
 
-def test_bn_is_judged_where_both_sides_were_run():
-    """Over all that was run BN would be 19 points worse; in the conditions of both it is a point better."""
-    runs, _ = unbalanced()
-    table = per_environment(pd.concat(runs), restarts=1)
-    row = table.iloc[0]
+PLAIN, BN = side("none", 0.1, 0.01), side("batch", 0.1, 0.0)
+
+
+@pytest.mark.parametrize("other", [side("batch", 0.001, 0.4), side("batch", 0.1, 0.4, seed=1)])
+def test_bn_is_judged_in_the_conditions_and_seeds_of_both_sides(other):
+    """Over all that was run BN would be 19 points worse; where both were run it is a point better."""
+    row = per_environment(pd.concat([PLAIN, BN, other])).iloc[0]
     assert row["gain"] == pytest.approx(1.0, abs=0.05)
     assert row["conditions"] == len(THREE)
     assert row["accuracy_bn"] == pytest.approx(90, abs=0.1)
 
 
-def test_the_seeds_of_a_gain_are_those_of_both_sides():
-    runs, side = unbalanced()
-    table = per_environment(pd.concat([*runs[:2], side("batch", 0.1, 0.4, seed=1)]), restarts=1)
-    assert table.iloc[0]["gain"] == pytest.approx(1.0, abs=0.05)
-
-
 def test_averages_are_over_environments_that_have_both_sides():
     """A second model was run with BN alone, and is hard: it is shown, last, and moves no average."""
-    runs, _ = unbalanced()
-    alone = runs[2].assign(model="another")
-    table = per_environment(pd.concat([*runs[:2], alone]), restarts=1)
+    alone = side("batch", 0.001, 0.4, model="another")
+    table = per_environment(pd.concat([PLAIN, BN, alone]))
     assert table["model"].tolist() == ["planted", "another", *LAST]
     assert math.isnan(table["gain"][1])
     columns = ["alpha_bn", "accuracy", "accuracy_bn", "gain"]
@@ -132,8 +117,7 @@ def test_averages_are_over_environments_that_have_both_sides():
 
 
 def test_sides_that_share_no_condition_are_not_compared():
-    runs, _ = unbalanced()
-    table = per_environment(pd.concat([runs[0], runs[2]]), restarts=1)
+    table = per_environment(pd.concat([PLAIN, side("batch", 0.001, 0.4)]))
     assert math.isnan(table["accuracy"][0])
     assert math.isnan(table["gain"][0])
     assert table["accuracy_bn"][0] == pytest.approx(50, abs=0.1)

@@ -40,7 +40,7 @@ def test_a_cell_of_a_wrong_kind_is_one_error_with_its_place(path, specs, column,
 
 
 def test_the_values_of_a_metric_are_columns():
-    recorded = {"metric": 0.25, "val_metric": 0.5, "backbone_factor": 2.0}
+    recorded = {"metric": 0.25, "val_metric": 0.5, "tau": 2.0}
     assert own_scores(recorded) == {"val_metric": 0.5, "test_metric": 0.25}
 
 

@@ -10,6 +10,7 @@ import torch
 from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
 from tstar.lab.data import load
+from tstar.lab.data.dataset import split
 from tstar.lab.sweep.materials import DataKey, draw, load_data
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import run_sweep
@@ -123,6 +124,13 @@ def test_noise_changes_a_share_of_training_labels_and_no_test_label(digits):
     assert changed == pytest.approx(0.3, abs=0.05)
     assert torch.equal(noisy.y_test, digits.y_test)
     assert torch.equal(noisy.x_train, digits.x_train)
+
+
+def test_the_held_out_part_has_its_share_of_the_wrong_labels_and_no_more(digits):
+    noisy = draw(digits, None, None, 0.3, seed=0)
+    wrong = (noisy.y_train != digits.y_train).float()
+    for part in split(noisy, 0.5, seed=0):  # the seed that chose the wrong labels
+        assert wrong[part].mean() == pytest.approx(0.3, abs=0.06)
 
 
 def test_too_many_classes_are_refused(digits):

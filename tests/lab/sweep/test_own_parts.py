@@ -137,7 +137,7 @@ def test_a_method_of_your_own_with_options(folder, inline):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("3", r"must return an instance of tstar\.lab\.methods\.interface\.Recipe, got int"),
+        ("3", r"must return an instance of tstar\.lab\.recipe\.Recipe, got int"),
         ("Recipe(3, len)", "failed: AttributeError"),
         ("Recipe(model, 3)", "failed: TypeError"),
         ("Recipe(model, len, on_batch=3)", "failed: TypeError"),

@@ -14,16 +14,18 @@ def test_a_folder_of_somebody_else_is_not_deleted(tmp_path):
     with pytest.raises(TstarError, match="no sweep has made it"), shared_folder(mine):
         pass
     assert (mine / "thesis.txt").exists()
-    left = tmp_path / "left.db.data"
-    with shared_folder(left):
-        copy = {file.name: file.read_bytes() for file in left.iterdir()}
-    left.mkdir()  # as a killed sweep leaves it
-    for name, content in copy.items():
-        (left / name).write_bytes(content)
-    (left / "x_train.npy").touch()
-    with shared_folder(left):
-        assert not (left / "x_train.npy").exists()
-    assert not left.exists()
+
+
+@pytest.mark.parametrize("left", [[], ["0" * 16], ["0" * 16, "f" * 16 + ".part"]])
+def test_what_a_killed_sweep_left_goes_at_whatever_moment_it_was_killed(left, tmp_path):
+    folder = tmp_path / "runs.db.data"
+    for name in left:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "x_train.npy").touch()
+    folder.mkdir(exist_ok=True)
+    with shared_folder(folder):
+        assert not [*folder.iterdir()]
+    assert not folder.exists()
 
 
 def test_workers_map_one_copy_of_the_data(tmp_path, inline, monkeypatch):

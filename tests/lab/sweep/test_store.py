@@ -206,16 +206,16 @@ def test_a_store_gets_the_columns_of_a_later_schema(path, specs, monkeypatch):
     with Store(path, create=True) as store:
         finish(store, specs[0])
     with closing(sqlite3.connect(path)) as db:
-        for name in ("backbone", "head_lr", "tuned"):
+        for name in ("head_init", "head_lr", "tuned"):
             db.execute(f"ALTER TABLE runs DROP COLUMN {name}")
     monkeypatch.setattr("tstar.lab.sweep.store.SCHEMA", SCHEMA + 1)
-    wanted = ("as-is", 1.0, 0)
+    wanted = ("own", 1.0, 0)
     with Store(path) as old:  # reading changes nothing
         row = old.get(specs[0].key)
-        assert (row["backbone"], row["head_lr"], row["tuned"]) == wanted
+        assert (row["head_init"], row["head_lr"], row["tuned"]) == wanted
     with Store(path, create=True) as upgraded:
         finish(upgraded, specs[1])
-        rows = [(row["backbone"], row["head_lr"], row["tuned"]) for row in upgraded.rows()]
+        rows = [(row["head_init"], row["head_lr"], row["tuned"]) for row in upgraded.rows()]
     assert rows == [wanted] * 2
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA + 1

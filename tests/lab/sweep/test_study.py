@@ -143,11 +143,7 @@ def test_a_syntax_error_names_the_line():
         parse_study(GOOD.replace("epochs = 3", "epochs = "))
 
 
-def test_backbone_is_checked():
-    with pytest.raises(TstarError, match="matched"):
-        Spec(dataset="digits", model="mlp", temperature=2.0, norm="batch", backbone="mached")
-    with pytest.raises(TstarError, match="belongs to method"):
-        Spec(dataset="digits", model="mlp", method="default", backbone="matched")
+def test_a_share_is_checked():
     with pytest.raises(TstarError, match="label_noise"):
         Spec(dataset="digits", model="mlp", method="default", label_noise=1.0)
 

@@ -79,7 +79,7 @@ def test_advised_is_what_recommend_says(data):
     advice = tstar.recommend(
         make(), **told, weight_decay=5e-4, scenario="scratch", samples=len(data.y_train)
     )
-    assert trained.head == (pytest.approx(float(advice)), advice.norm is not None)
+    assert trained.head == (pytest.approx(advice.temperature), advice.norm is not None)
 
 
 def test_the_classes_must_agree(data):

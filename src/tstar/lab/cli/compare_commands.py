@@ -33,7 +33,7 @@ def compare(
     epochs: options.Epochs = 10,
     features: options.Features = None,
     size: options.Size = None,
-    train_samples: Annotated[int | None, about("Training samples to use.")] = None,
+    samples: Annotated[int | None, about("Training samples to use.")] = None,
     lr: options.Lr = 0.1,
     optimizer: options.Optimizer = "sgd",
     batch_size: options.BatchSize = 128,
@@ -69,7 +69,7 @@ def compare(
     root = None if data_root is None else str(data_root)
     how: dict[str, Any] = {"epochs": epochs, "lr": lr, "optimizer": optimizer, "augment": augment}
     how |= {"batch_size": batch_size, "val_fraction": val_fraction, "size": size}
-    how |= {"num_features": features, "train_samples": train_samples}
+    how |= {"num_features": features, "samples": samples}
     how = {name: value for name, value in how.items() if value is not None}
     how |= {"seeds": seeds, "baseline": baseline, "data_root": root}
     study = comparison_study(data, model, methods.split(","), **how)

@@ -1,10 +1,10 @@
 """Accuracy over T: the one home of conditions, interpolation, the oracle, regret and gain.
 
-    runs ─► conditions(runs) ─► Condition ─► .curve(norm, backbone) ─► Curve
+    runs ─► conditions(runs) ─► Condition ─► .curve(norm) ─► Curve
 
-A **condition** is everything that is known of a training but T, norm, backbone, method and seed
+A **condition** is everything that is known of a training but T, norm, method and seed
 (:data:`FACTS`). Its baselines are **plain** (no norm, T = 1: the user's model, untouched) and
-**BN, T = 1**. A **curve** is accuracy over T under one norm and backbone, by seed. Five rules hold:
+**BN, T = 1**. A **curve** is accuracy over T under one norm, by seed. Five rules hold:
 
 1. Between grid points accuracy is linear in ln T, and constant outside the grid.
 2. The oracle is the T of the grid with the highest average validation accuracy, the lowest on a
@@ -17,7 +17,7 @@ A **condition** is everything that is known of a training but T, norm, backbone,
 >>> from tstar.lab import atlas
 >>> runs = atlas()
 >>> first = conditions(runs[runs["atlas"] == 1])[0]
->>> curve = first.curve()  # norm="batch", backbone="as-is"
+>>> curve = first.curve()  # norm="batch"
 >>> curve.best, round(curve.at(3.0), 3)  # the oracle's T; test accuracy at any T
 (2.0, 0.81)
 >>> round(first.plain(), 3)  # test accuracy; None if it was not run

@@ -19,7 +19,6 @@ Array = NDArray[np.float64]
 Average = Literal["mean", "median"]
 _ROUNDING = 1e-9  # of a mean accuracy: far above float64's, far below one sample
 _NAMED = ("dataset", "model", "num_features", "num_classes", "csg", "norm", "scenario", "lr")
-_USUAL = {"method": "fixed", "norm": "batch", "backbone": "as-is"}
 
 
 def averaged(values: Array, average: Average, axis: int | None = None) -> Any:
@@ -36,10 +35,10 @@ def peak(accuracies: Array) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Accuracy over T, by seed, of one condition under one norm and backbone.
+    """Accuracy over T, by seed, of one condition under one norm.
 
     Attributes:
-        facts: those of the condition, and norm, backbone and method.
+        facts: those of the condition, and norm, method and options.
         temperatures: ascending, (G,). seeds: ascending, (S,).
         val: accuracies as fractions, (S, G), and ``test`` likewise; NaN if a seed has no run at
             that T, or the run no such number. A diverged run counts 1/K.
@@ -63,6 +62,17 @@ class Curve:
     @property
     def runs(self) -> int:
         return int(self.ran.sum())
+
+    @property
+    def norm(self) -> str | None:
+        """The norm before the output layer; the paper's, if the runs do not say."""
+        norm: str | None = self.facts.get("norm", "batch")
+        return norm
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its temperatures were given, not found by a method."""
+        return bool(self.facts.get("method", "fixed") == "fixed")
 
     def values(self, on: Metric = "test") -> Array:
         """The accuracies (S, G), which must be there for every run."""
@@ -106,11 +116,8 @@ class Curve:
     def at_by_seed(self, temperature: float, on: Metric = "test") -> dict[int, float]:
         """As :meth:`at`, for each seed that was run at both neighbors of T on the grid."""
         grid, x = np.log(self.temperatures), float(np.log(temperature))
-        there = self.index_of(temperature)
-        place = int(np.searchsorted(grid, x))
-        lower, upper = max(place - 1, 0), min(place, len(grid) - 1)
-        if there is not None:
-            lower = upper = there
+        lower = max(int(np.searchsorted(grid, x + _ROUNDING, "right")) - 1, 0)
+        upper = min(int(np.searchsorted(grid, x - _ROUNDING)), len(grid) - 1)
         share = 0.0 if lower == upper else (x - grid[lower]) / (grid[upper] - grid[lower])
         values, ran = self.values(on), self.ran[:, lower] & self.ran[:, upper]
         found = (1 - share) * values[:, lower] + share * values[:, upper]
@@ -139,7 +146,7 @@ class Condition:
 
     Attributes:
         facts: see :data:`tstar.lab.curves.FACTS`, and csg and domain of the data.
-        curves: one for each norm, backbone, method and options that has temperatures.
+        curves: one for each norm, method and options that has temperatures.
         methods: method → seed → {"val", "test"}: the runs of methods that have a name.
         average: how accuracies are averaged over seeds.
     """
@@ -149,13 +156,9 @@ class Condition:
     methods: Mapping[str, Mapping[int, Mapping[str, float]]]
     average: Average = "mean"
 
-    def curve(self, norm: str = "batch", backbone: str = "as-is") -> Curve | None:
-        """The curve of fixed temperatures under a norm and backbone, if it was run."""
-        wanted = {"method": "fixed", "norm": norm, "backbone": backbone}
-        for found in self.curves:
-            if all(found.facts.get(n, _USUAL[n]) == value for n, value in wanted.items()):
-                return found
-        return None
+    def curve(self, norm: str = "batch") -> Curve | None:
+        """The curve of fixed temperatures under a norm, if it was run."""
+        return next((c for c in self.curves if c.fixed and c.norm == norm), None)
 
     def plain_by_seed(self, on: Metric = "test") -> dict[int, float]:
         """The untouched model by seed: no norm, T = 1, or the method "default"."""
@@ -228,33 +231,21 @@ def _complete(kept: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def grids(
-    runs: pd.DataFrame | Sequence[Condition],
-    *,
-    metric: Metric | None = None,
-    norm: str | None = "batch",
+    runs: pd.DataFrame | Sequence[Condition], *, norm: str | None = "batch"
 ) -> tuple[Curve, ...]:
     """The curves of fixed temperatures under a norm (``None``: all), in a fixed order.
 
-    ``runs`` is a data frame, or conditions that were read before. With ``metric``, that accuracy
-    must be there in every run.
+    ``runs`` is a data frame, or conditions that were read before.
     """
-    wanted = _USUAL | {"norm": norm}
     every = list(runs) if isinstance(runs, Sequence) else conditions(runs)
-    found = [
-        curve
-        for condition in every
-        for curve in condition.curves
-        if all(v is None or curve.facts.get(n, v) == v for n, v in wanted.items())
-    ]
+    fixed = [curve for condition in every for curve in condition.curves if curve.fixed]
+    found = [curve for curve in fixed if norm in (None, curve.norm)]
     if not found:
-        norms = sorted({str(curve.facts.get("norm")) for c in every for curve in c.curves})
+        norms = sorted({str(curve.norm) for curve in fixed})
         raise TstarError(
             f"No finished runs at fixed temperatures found with norm={norm!r} in "
             f"{len(every)} conditions; they have norm: {', '.join(norms) or 'none at all'}."
         )
-    if metric is not None:
-        for curve in found:
-            curve.values(metric)
     return tuple(sorted(found, key=lambda curve: order(curve.facts)))
 
 

@@ -38,15 +38,10 @@ class Judged:
 
 
 def judge(
-    condition: Condition,
-    temperature: float,
-    *,
-    norm: str = "batch",
-    backbone: str = "as-is",
-    on: Metric = "test",
+    condition: Condition, temperature: float, *, norm: str = "batch", on: Metric = "test"
 ) -> Judged | None:
-    """A temperature on the curve under a norm and backbone; ``None`` if that was not run."""
-    whole = condition.curve(norm, backbone)
+    """A temperature on the curve under a norm; ``None`` if that was not run."""
+    whole = condition.curve(norm)
     if whole is None:
         return None
     curve = whole.matched()  # the grid is compared along its seeds

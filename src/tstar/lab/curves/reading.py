@@ -25,7 +25,7 @@ FACTS = tuple(
 # Facts that follow from the data; a run that diverged early may lack them.
 FOLLOW = ("domain", "csg")
 # What was done to the model. A curve has one of each.
-TREATMENT = ("norm", "backbone", "method", "options")
+TREATMENT = ("norm", "method", "options")
 _LENGTHS = ("epochs", "steps")
 # What runs had in a column that their store did not have yet.
 _DEFAULTS = {
@@ -62,9 +62,9 @@ def results(runs: pd.DataFrame) -> pd.DataFrame:
             f"The runs must have a column 'dataset', got {', '.join(map(str, runs.columns))}."
         )
     kept = runs
-    if "status" in kept.columns:
+    if "status" in runs:
         kept = kept[kept["status"].isin(FINAL)]
-    if "role" in kept.columns:
+    if "role" in runs:
         kept = kept[kept["role"].isna() | (kept["role"] == "run")]
     if kept.empty:
         raise TstarError(f"No finished runs found among {len(runs)}; wait, or run tstar sweep.")

@@ -16,7 +16,7 @@ from tstar.imports import require
 from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
 from tstar.lab.curves.lines import Interpolation, lines
 from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, Runs, read
-from tstar.lab.fitting.intervals import directions, intervals, walk
+from tstar.lab.fitting.intervals import intervals, unidentified
 from tstar.lab.fitting.model import Problem, problem
 from tstar.lab.fitting.record import SYMBOLS, Fit
 from tstar.lab.fitting.search import RESTARTS, TOLERANCE, Solution, Solutions, solve
@@ -30,7 +30,16 @@ LEAST_TEMPERATURES = 3
 
 @dataclass(frozen=True)
 class How:
-    """How every fit is made; ``skip`` leaves out conditions that cannot be used."""
+    """How every fit is made.
+
+    Attributes:
+        metric: ``"val"``, or ``"test"`` as in the paper.
+        average: over the seeds; the paper interpolates means, and reports medians elsewhere.
+        interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
+        restarts: runs of the optimizer, if there are more than two coefficients.
+        seed: the seed of the optimizer and the bootstrap.
+        skip: leave out conditions that cannot be used, and name them, instead of raising.
+    """
 
     metric: Metric = "val"
     average: Average = "mean"
@@ -47,7 +56,7 @@ class How:
         self, runs: Runs, norm: str | None = "batch"
     ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
         """The curves of the runs that a fit can use, and which were left out and why."""
-        return usable_curves(grids(read(runs), metric=self.metric, norm=norm), skip=self.skip)
+        return usable_curves(grids(read(runs), norm=norm), skip=self.skip)
 
     def posed(self, members: Sequence[Curve], variant: str, *, check: bool = True) -> Problem:
         """The optimization problem of some conditions."""
@@ -65,15 +74,10 @@ def fit(
     runs: Runs,
     variant: str = "csgcn",
     *,
-    metric: Metric = "val",
-    average: Average = "mean",
-    interpolation: Interpolation = "lnT",
     norm: str | None = "batch",
-    restarts: int = RESTARTS,
     bootstrap: int = 40,
-    seed: int = 0,
-    skip: bool = False,
     name: str | None = None,
+    **keywords: Any,
 ) -> Fit:
     """Fit the temperature determination coefficients to runs on a grid of temperatures.
 
@@ -85,15 +89,10 @@ def fit(
     Args:
         runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
         variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
-        metric: ``"val"``, or ``"test"`` as in the paper.
-        average: over the seeds; the paper interpolates means, and reports medians elsewhere.
-        interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
         norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
-        restarts: runs of the optimizer, if there are more than two coefficients.
         bootstrap: refits for the intervals; 0 for none.
-        seed: the seed of the optimizer and the bootstrap.
-        skip: leave out conditions that cannot be used, and name them, instead of raising.
         name: the name of the coefficient set.
+        keywords: the fields of :class:`How`.
 
     Returns:
         The coefficients and all that is needed to judge them.
@@ -101,17 +100,17 @@ def fit(
     Raises:
         TstarError: if the runs cannot tell the coefficients apart, or a condition cannot be used.
     """
-    how = How(metric, average, interpolation, restarts, seed, skip)
+    how = How(**keywords)
     usable, left_out = how.usable(runs, norm)
     task = how.posed(usable, variant)
-    solution = solve(task, seed, restarts)
+    solution = solve(task, how.seed, how.restarts)
     theta = np.array(solution.theta)
-    frame = condition_table(usable, task, theta, metric, average)
+    frame = condition_table(usable, task, theta, how)
     numbers: Any = dict(zip(task.names, solution.theta, strict=True))
     spans = {}
     if bootstrap:
         pose = partial(how.posed, variant=variant, check=False)
-        spans = intervals(usable, pose, theta, replicates=bootstrap, seed=seed)
+        spans = intervals(usable, pose, replicates=bootstrap, seed=how.seed)
     return Fit(
         coefficients=Coefficients(
             name=name or f"fitted-{variant}",
@@ -127,7 +126,7 @@ def fit(
         },
         conditions=frame,
         intervals=spans,
-        flat=tuple(walk(task, theta, way, TOLERANCE) for way in directions(task)),
+        unidentified=unidentified(task, theta, TOLERANCE),
         flags=tuple(_flags(usable, task, theta, frame, solution)),
         runs=sum(c.runs for c in usable),
         diverged=sum(c.diverged for c in usable),
@@ -157,13 +156,11 @@ def usable_curves(
     return usable, left_out
 
 
-def condition_table(
-    usable: Sequence[Curve], task: Problem, theta: Array, metric: Metric, average: Average
-) -> pd.DataFrame:
+def condition_table(usable: Sequence[Curve], task: Problem, theta: Array, how: How) -> pd.DataFrame:
     """One row per condition: fitted T and its regret, next to the best grid T and to T = 1."""
     frame = require("pandas", "lab").DataFrame([c.facts for c in usable])
     best, regret = task.curves.best, task.regret(theta)
-    peaks = [peak(c.means(metric, average)) for c in usable]
+    peaks = [peak(c.means(how.metric, how.average)) for c in usable]
     return frame.assign(
         temperatures=[len(c.temperatures) for c in usable],
         runs=[c.runs for c in usable],

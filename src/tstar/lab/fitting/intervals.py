@@ -1,17 +1,8 @@
-"""How sure coefficients are: bootstrap intervals, and directions in which they may move together.
-
-An interval is the percentile interval of refits to conditions that are drawn again, each with its
-seeds drawn again. It is widened to every point that the noise cannot tell from the fitted one: on
-lines through it, all coefficients whose mean regret exceeds the lowest by less than τ, the quantile
-(at the interval's level) of what the fitted coefficients lose to each refit on the refit's own
-runs. So it always holds the estimate, and it spans a plateau. Seeds are noise in both steps of the
-bootstrap: if conditions differ by nothing else, an interval is wider than it need be.
-"""
+"""How sure coefficients are: bootstrap intervals, and which ones the runs leave open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,57 +12,30 @@ from tstar.errors import TstarError
 from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.resampling import redrawn
 from tstar.lab.fitting.model import Problem, tells_apart
-from tstar.lab.fitting.search import refit
+from tstar.lab.fitting.search import solve
 
 Array = NDArray[np.float64]
 _STEPS = 2000
 
 
-@dataclass(frozen=True)
-class Flat:
-    """A line through the fitted coefficients on which the mean regret rises by little.
-
-    ``low`` and ``high`` are the coefficients at its two ends. It is open if an end lies on the
-    bounds of the search rather than at the tolerance.
-    """
-
-    names: tuple[str, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    open_ended: bool
-
-    @property
-    def unidentified(self) -> tuple[str, ...]:
-        """The coefficients that a line to the bound of the search leaves open."""
-        way = np.abs(np.subtract(self.high, self.low))
-        moved = zip(self.names, way > 0.05 * np.linalg.norm(way), strict=True)
-        return tuple(name for name, does in moved if does) if self.open_ended else ()
-
-
 def intervals(
     conditions: Sequence[Curve],
     pose: Callable[[Sequence[Curve]], Problem],
-    theta: Array,
     *,
     replicates: int,
     seed: int,
     level: float = 0.95,
 ) -> dict[str, tuple[float, float]]:
-    """The interval of each coefficient; ``pose`` makes the problem of conditions, unchecked."""
-    replicates = whole("bootstrap", replicates, least=2)
+    """The percentiles of refits to conditions that are drawn again, each with its seeds drawn again.
+
+    Seeds are noise in both steps: if conditions differ by nothing else, an interval is wider than
+    it need be. ``pose`` makes the problem of conditions, unchecked.
+    """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-    refits, lost = [], []
-    for _ in range(replicates):
-        drawn = _draw(conditions, pose, rng)
-        refits.append(refit(drawn, theta, rng))
-        lost.append(max(float(drawn.loss(theta) - drawn.loss(refits[-1])), 0.0))
-    tolerance, problem = float(np.quantile(lost, level)), pose(conditions)
-    ends = [*np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0), theta]
-    for direction in (*directions(problem), *np.eye(len(theta))):
-        flat = walk(problem, theta, direction, tolerance)
-        ends += [np.array(flat.low), np.array(flat.high)]
-    spans = zip(np.min(ends, axis=0).tolist(), np.max(ends, axis=0).tolist(), strict=True)
-    return dict(zip(problem.names, spans, strict=True))
+    draws = [_draw(conditions, pose, rng) for _ in range(whole("bootstrap", replicates, least=2))]
+    refits = [solve(problem, seed, restarts=1).theta for problem in draws]
+    low, high = np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0).tolist()
+    return dict(zip(draws[0].names, zip(low, high, strict=True), strict=True))
 
 
 def _draw(
@@ -91,33 +55,22 @@ def _draw(
     )
 
 
-def walk(problem: Problem, theta: Array, direction: Array, tolerance: float) -> Flat:
-    """Both ways along a direction until the loss has risen by the tolerance or a bound is met."""
-    direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
-    limit = problem.loss(theta) + tolerance
-    low, high = problem.bounds
-    ends, open_ended = [], False
-    for step in (-direction, direction):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, high - theta, low - theta) / step
-        reach = float(np.min(room[np.abs(step) > 1e-12]))
-        # Steps that grow geometrically: the flat stretch may be a thousandth of the box.
-        lengths = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, _STEPS) * max(reach, 0.0)])
-        inside = problem.loss(theta + lengths[:, None] * step) <= limit
-        last = len(lengths) - 1 if inside.all() else int(np.argmin(inside)) - 1
-        # A fit that lies on a bound has not walked there.
-        open_ended |= bool(inside.all()) and reach > 1e-3
-        end = np.clip(theta + lengths[max(last, 0)] * step, low, high)
-        ends.append(tuple(end.tolist()))
-    low_end, high_end = ends
-    return Flat(problem.names, low_end, high_end, open_ended)
+def unidentified(problem: Problem, theta: Array, tolerance: float) -> tuple[str, ...]:
+    """The coefficients that some line from the fit to a bound of the search leaves open.
 
-
-def directions(problem: Problem) -> Array:
-    """Right singular vectors of the design matrix, those that move T least first, (p, p).
-
-    The loss is piecewise linear, so it has no Hessian to take eigenvectors of; but θ acts through
-    T = Xθ alone, and the singular vectors of X order the directions by how much they move T.
+    On it the mean regret rises by no more than the tolerance. θ acts through T = Xθ alone, and the
+    right singular vectors of X, along which we look, order the directions by how much they move T.
     """
-    found: Array = np.linalg.svd(problem.design)[2][::-1]
-    return found
+    low, high = problem.bounds
+    moved: set[str] = set()
+    for direction in np.linalg.svd(problem.design)[2]:
+        for step in (-direction, direction):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(step > 0, high - theta, low - theta) / step
+            reach = float(np.min(room[np.abs(step) > 1e-12]))
+            line = theta + np.linspace(0.0, reach, _STEPS)[:, None] * step
+            costs_little = (problem.loss(line) <= problem.loss(theta) + tolerance).all()
+            if reach > 1e-3 and costs_little:  # a fit that lies on a bound has not moved there
+                names = zip(problem.names, np.abs(step) > 0.05, strict=True)
+                moved |= {name for name, does in names if does}
+    return tuple(name for name in problem.names if name in moved)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tstar.formula import Coefficients
-from tstar.lab.fitting.intervals import Flat
+from tstar.lab.fitting.model import coefficient_names
 from tstar.lab.fitting.search import Solution
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Fit:
         baselines: the mean regret of T = 1 and of the paper's set of the same variant.
         conditions: one row per condition: fitted T, accuracy there, best grid T, regrets.
         intervals: 95 % intervals of a bootstrap over conditions and seeds; empty without bootstrap.
-        flat: lines of coefficients that cost less than 0.1 points, flattest first.
+        unidentified: the coefficients that these runs leave open: on a line to the bound of the
+            search less than 0.1 points are lost.
         flags: what a careful reader should know, one sentence each.
         runs: how many runs were used. diverged: how many of them counted as chance.
         left_out: conditions that ``skip=True`` left out, each with the reason.
@@ -43,7 +44,7 @@ class Fit:
     baselines: dict[str, float]
     conditions: pd.DataFrame
     intervals: Mapping[str, tuple[float, float]]
-    flat: tuple[Flat, ...]
+    unidentified: tuple[str, ...]
     flags: tuple[str, ...]
     runs: int
     diverged: int
@@ -55,14 +56,10 @@ class Fit:
         return self.solution.regret
 
     @property
-    def unidentified(self) -> tuple[str, ...]:
-        """The coefficients that these runs leave open: flat up to the bound of the search."""
-        return tuple(n for n in self.values if any(n in flat.unidentified for flat in self.flat))
-
-    @property
     def values(self) -> dict[str, float]:
         """The fitted coefficients by name."""
-        return dict(zip(self.flat[0].names, self.solution.theta, strict=True))
+        names = coefficient_names(self.coefficients.variant)
+        return dict(zip(names, self.solution.theta, strict=True))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the coefficients as a JSON file that every ``coefficients=`` takes."""
@@ -76,7 +73,6 @@ class Fit:
             "coefficients": self.coefficients.to_dict(),
             **{name: getattr(self, name) for name in plain},
             "success": self.solution.success,
-            "flat": [asdict(flat) for flat in self.flat],
             **{n: list(getattr(self, n)) for n in ("unidentified", "flags", "left_out")},
             "conditions": plain_rows(self.conditions),
         }
@@ -100,14 +96,7 @@ class Fit:
             note = "   not identified" if name in self.unidentified else note
             lines.append(f"  {SYMBOLS[name]} = {value:8.4f}{note}")
         if self.intervals and len(self.unidentified) < len(self.values):
-            lines.append(
-                "  intervals: 95 %, from a bootstrap over conditions and seeds, and all that the "
-                "noise cannot tell apart"
-            )
-        if self.unidentified:
-            ends = zip(self.values, self.flat[0].low, self.flat[0].high, strict=True)
-            spans = ", ".join(f"{SYMBOLS[n]} {low:.3g} … {high:.3g}" for n, low, high in ends)
-            lines.append(f"  flat valley, on which less than 0.1 points are lost: {spans}")
+            lines.append("  intervals: 95 %, from a bootstrap over conditions and seeds")
         lines += [f"  note: {flag}" for flag in self.flags]
         return "\n".join(lines + [f"  left out: {text}" for text in self.left_out])
 

@@ -27,12 +27,10 @@ Array = NDArray[np.float64]
 RESTARTS = 3
 TOLERANCE = 1e-3  # a tenth of a percentage point of mean accuracy: no one would notice
 _MOST = 2_000_000  # crossings
-_FEW = 10_000  # of them are faster than an evolution
 _STARTS = 4
 _SAME = 1e-12
 _AGREED = 1e-4  # a hundredth of a point
 _CANDIDATES = 15  # a coefficient
-_SPREAD = 0.02  # of a refit's start around the fit, in widths of the box
 
 
 @dataclass(frozen=True)
@@ -77,22 +75,6 @@ def solve(
     return solved[problem.names]
 
 
-def refit(problem: Problem, theta: Array, rng: np.random.Generator) -> Array:
-    """The coefficients of one draw of many, to a hundredth of a point.
-
-    Half of the first population lies around ``theta``, half anywhere. It mutates random candidates:
-    the best one would hold every refit near ``theta``, and make intervals too narrow.
-    """
-    points = crossings(problem, most=_FEW) if len(theta) == 2 else None
-    if points is not None:
-        return _lowest(points, losses(problem, points))
-    population = _population(problem, rng)
-    low, high = problem.bounds
-    near = population[: len(population) // 2]
-    near[:] = np.clip(rng.normal(theta, _SPREAD * (high - low), near.shape), low, high)
-    return _evolve(problem, population, rng, strategy="rand1bin", tol=0.0, atol=_AGREED)
-
-
 def _lowest(points: Array, loss: Array) -> Array:
     """The pair of lowest loss; of several the one with the smallest α."""
     tied = points[loss <= loss.min() + _SAME]
@@ -110,14 +92,13 @@ def _best(problem: Problem, points: Array) -> Solution:
 
 def _evolved(problem: Problem, starts: Array, seed: int, restarts: int) -> Solution:
     """Several evolutions, each polished, with the starts in every first population."""
+    low, high = problem.bounds
     ends = []
     for sequence in np.random.SeedSequence(seed).spawn(restarts):
         rng = np.random.default_rng(sequence)
-        population = _population(problem, rng)
+        population = rng.uniform(low, high, (_CANDIDATES * len(low), len(low)))
         population[: len(starts)] = starts
-        how = {"strategy": "currenttobest1bin", "tol": 1e-3, "atol": 1e-6}
-        end = _evolve(problem, population, rng, **how)
-        ends.append(_polished(problem, end))
+        ends.append(_polished(problem, _evolve(problem, population, rng)))
     every = np.vstack([ends, starts])
     loss = losses(problem, every)
     reached = int((loss[:restarts] <= loss.min() + _AGREED).sum())
@@ -127,23 +108,25 @@ def _evolved(problem: Problem, starts: Array, seed: int, restarts: int) -> Solut
     return Solution(theta, float(loss[best]), 2 * reached > restarts, words)
 
 
-def _population(problem: Problem, rng: np.random.Generator) -> Array:
-    """Candidates anywhere within the bounds, (S, p)."""
-    low, high = problem.bounds
-    return rng.uniform(low, high, (_CANDIDATES * len(low), len(low)))
-
-
-def _evolve(problem: Problem, population: Array, rng: np.random.Generator, **how: Any) -> Array:
+def _evolve(problem: Problem, population: Array, rng: np.random.Generator) -> Array:
     """Differential evolution (Storn and Price 1997) of a first population."""
-    evolution = require("scipy.optimize", "lab").differential_evolution
-    how |= {"polish": False, "updating": "deferred", "vectorized": True}
-    limits = problem.bounds.T
-    # SciPy's populations are (p, S).
-    best: Array = evolution(lambda x: problem.loss(x.T), limits, init=population, rng=rng, **how).x
+    result: Any = require("scipy.optimize", "lab").differential_evolution(
+        lambda x: problem.loss(x.T),  # SciPy's populations are (p, S)
+        problem.bounds.T,
+        init=population,
+        rng=rng,
+        strategy="currenttobest1bin",
+        tol=1e-3,
+        atol=1e-6,
+        polish=False,
+        updating="deferred",
+        vectorized=True,
+    )
+    best: Array = result.x
     return best
 
 
-def crossings(problem: Problem, split: int = 1, most: int = _MOST) -> Array | None:
+def crossings(problem: Problem, split: int = 1) -> Array | None:
     """All crossings of the lines α·x + β = T, and with the bounds, (V, 2); ``None`` if too many.
 
     ``split`` cuts every segment of the grids into so many, for a finer net.
@@ -155,7 +138,7 @@ def crossings(problem: Problem, split: int = 1, most: int = _MOST) -> Array | No
     levels = np.unique(np.clip([MINIMUM, *levels, MAXIMUM], MINIMUM, MAXIMUM))
     widths = np.unique(problem.design[:, 0])
     x, T = (grid.ravel() for grid in np.meshgrid(widths, levels, indexing="ij"))
-    if len(x) ** 2 / 2 > most:
+    if len(x) ** 2 / 2 > _MOST:
         return None
     i, j = np.triu_indices(len(x), 1)
     i, j = i[x[i] != x[j]], j[x[i] != x[j]]

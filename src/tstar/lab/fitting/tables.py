@@ -46,7 +46,7 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     """
     pd = require("pandas", "lab")
     how = How(**keywords)
-    grid = grids(read(runs), metric=how.metric, norm=None)
+    grid = grids(read(runs), norm=None)
     known = [c for c in grid if c.facts.get("norm", "batch") in _NORMS.values()]
     if not known:
         raise TstarError(f"No runs with norm 'none' or 'batch' found in {len(grid)} curves.")

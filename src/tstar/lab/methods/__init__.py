@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Method", "Recipe", "Setting", "calibrate", "get", "list", "search"]
 __getattr__ = lazy(
     __name__,
-    dict.fromkeys(("Method", "Recipe", "Setting"), "common")
+    dict.fromkeys(("Method", "Recipe", "Setting"), ".recipe")
     | {"calibrate": "calibration", "search": "temperature_check"},
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ from tstar.samples import pair
 from tstar.surgery import temper
 
 LOWEST, HIGHEST = 0.01, 100.0  # bounds of T
-_SIZE = 256  # inputs in a batch, if they are given whole
 
 
 def nll(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> float:
@@ -82,7 +81,7 @@ def _scale(model: nn.Module, logits: Tensor, targets: Tensor) -> Calibration:
 
 @guarded("calibrate() failed while the model ran on your data")
 def calibrate(
-    model: nn.Module, data: Any, targets: Tensor | None = None, *, head: str | None = None
+    model: nn.Module, data: Any, *, head: str | None = None
 ) -> tuple[nn.Module, Calibration]:
     """A copy of a trained model whose logits are divided by the T that suits them; and its effect.
 
@@ -92,15 +91,16 @@ def calibrate(
     Args:
         model: a trained classifier.
         data: validation data, which it was not trained on: a ``DataLoader`` or other batches of
-            inputs and targets (a dictionary's other entries are the model's keywords); or inputs,
-            if ``targets`` are given.
-        targets: the classes of the inputs.
+            inputs and targets (a dictionary's other entries are the model's keywords).
         head: the path of the output layer, if the model has several.
     """
     net, device = unwrap(model), next(model.parameters()).device
     example, logits, known = None, [], []
     with in_mode(net), torch.no_grad():
-        for inputs, labels in _batches(data, targets):
+        for batch in data:
+            inputs, labels = pair(batch)
+            if isinstance(batch, Mapping):
+                inputs = {name: value for name, value in batch.items() if value is not labels}
             example = inputs if example is None else example
             output = call(net, inputs, device)
             output = output["logits"] if isinstance(output, Mapping) else output
@@ -118,22 +118,6 @@ def calibrate(
             "temperature (perhaps all are classified correctly). Use more validation data."
         )
     return scaled, result
-
-
-def _batches(data: Any, targets: Any) -> Iterator[tuple[Any, Any]]:
-    """What the model takes of each batch, and its labels."""
-    if targets is not None:
-        for i in range(0, len(targets), _SIZE):
-            rows = slice(i, i + _SIZE)
-            columns = isinstance(data, Mapping)
-            inputs = {k: v[rows] for k, v in data.items()} if columns else data[rows]
-            yield inputs, targets[rows]
-        return
-    for batch in data:
-        inputs, labels = pair(batch)
-        if isinstance(batch, Mapping):
-            inputs = {name: value for name, value in batch.items() if value is not labels}
-        yield inputs, labels
 
 
 def temperature_scaling(model: nn.Module, setting: Setting) -> Recipe:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from tstar.formula import temperature
 from tstar.head import Norm, class_dim, weight_of
-from tstar.lab.methods.backbone import Backbone
 from tstar.lab.methods.common import at_temperature, missing, with_head
 from tstar.lab.methods.rules import adacos_scale, normface_scale, rule
 from tstar.lab.recipe import Recipe, Setting
@@ -23,7 +22,6 @@ def fixed(
     *,
     temperature: float = 1.0,
     norm: Norm | Literal["none"] | None = None,
-    backbone: Backbone = "as-is",
 ) -> Recipe:
     r"""L = CE(z/T, y) at a given T, for sweeps and for those who know better.
 
@@ -31,11 +29,8 @@ def fixed(
         temperature: T > 0.
         norm: ``"batch"`` inserts the paper's BatchNorm before the output layer, ``None`` (in files
             ``"none"``) nothing.
-        backbone: the gradient into the backbone: ``"as-is"`` (divided by T, and by σ with BN),
-            ``"times-t"`` (multiplied by T) or ``"matched"`` (as large as the plain model's,
-            measured on one batch).
     """
-    return at_temperature(model, temperature, setting, None if norm == "none" else norm, backbone)
+    return at_temperature(model, temperature, setting, None if norm == "none" else norm)
 
 
 def sqrt_m(model: nn.Module, setting: Setting) -> Recipe:
@@ -51,42 +46,16 @@ def ours(
     setting: Setting,
     *,
     variant: Literal["base", "csg", "cn", "csgcn"] = "cn",
-    schedule: Literal["constant", "linear", "cosine", "warmup", "step"] = "constant",
 ) -> Recipe:
     r"""L = CE(z/T*, y), z = W·BN(h) + b, T* the closed form of :mod:`tstar.formula`.
 
     Reference: Hasegawa & Sakai; four coefficient sets, ``variant`` = base, csg, cn, csgcn (S).
-
-    Args:
-        variant: which set.
-        schedule: how T moves over the epochs. ``"constant"`` is the paper's; the others reach T* at
-            the last epoch from 1 (``"linear"``, ``"cosine"``), after a fifth of the epochs from 1
-            (``"warmup"``), or train at T*/4 for the first three quarters and at T* in the last
-            (``"step"``, the shape of heated-up softmax). All but the constant are ours.
     """
     if "csg" in variant and setting.csg is None:
         hint = "pass csg=… (see tstar.csg), or take 'ours-cn' or 'ours-base'."
         raise missing(f"ours-{variant}", "csg", hint)
     T = temperature(setting.num_features, setting.num_classes, setting.csg, variant=variant)
-    recipe = at_temperature(model, T, setting, norm="batch")
-    if schedule == "constant":
-        return recipe
-    epochs = int(setting.training.epochs or 1)
-    last = max(epochs - 1, 1)
-    over = {
-        "linear": Schedule.linear(1.0, T, last),
-        "cosine": Schedule.cosine(1.0, T, last),
-        "warmup": Schedule.warmup(T, max(epochs // 5, 1)),
-        "step": Schedule(lambda epoch: T if epoch >= 3 * epochs // 4 else T / 4),
-    }
-    moving = over[schedule].drive(recipe.model)
-
-    def on_epoch(epoch: int, epochs: int) -> float:
-        moving.go_to(epoch - 1)
-        return 1.0
-
-    recipe.on_epoch, recipe.report = on_epoch, lambda: {"temperature": T}  # at the end
-    return recipe
+    return at_temperature(model, T, setting, norm="batch")
 
 
 class UnitHead(nn.Module):

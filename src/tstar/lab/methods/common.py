@@ -11,9 +11,9 @@ from torch import nn
 
 from tstar.errors import TstarError
 from tstar.head import Norm, replaced
-from tstar.lab.methods.backbone import Backbone, matched_backbone, scale_backbone
+from tstar.lab.recipe import Method as Method
 from tstar.lab.recipe import Recipe, Setting, cross_entropy
-from tstar.output_layer import resolve_head, tempered_heads
+from tstar.output_layer import resolve_head
 from tstar.surgery import temper
 
 
@@ -23,20 +23,12 @@ def default(model: nn.Module, setting: Setting) -> Recipe:
 
 
 def at_temperature(
-    model: nn.Module,
-    temperature: float,
-    setting: Setting,
-    norm: Norm | None,
-    backbone: Backbone = "as-is",
+    model: nn.Module, temperature: float, setting: Setting, norm: Norm | None
 ) -> Recipe:
     """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
     found = resolve_head(model, setting.head)
     tempered = temper(model, temperature, head=found, example_input=setting.inputs, norm=norm)
-    if backbone != "as-is":
-        c = matched_backbone(model, found, setting.inputs, norm) if backbone == "matched" else 1.0
-        for head in tempered_heads(tempered).values():
-            scale_backbone(head, c)
-    return Recipe(model=tempered, loss=cross_entropy(setting))
+    return Recipe(tempered, cross_entropy(setting))
 
 
 def with_head(

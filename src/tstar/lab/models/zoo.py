@@ -49,15 +49,12 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
             f"torchvision/{name} takes 3 input channels, but got in_channels={in_channels}; repeat "
             f"gray images, or use timm/{name}, whose first layer can be chosen."
         )
-    # Two old networks warn about their slow initialization, and have a second, auxiliary output.
-    two = name in ("googlenet", "inception_v3")
-    if not pretrained:
-        old = {"init_weights": True, "aux_logits": False} if two else {}
-        model: nn.Module = models.get_model(name, num_classes=num_classes, **old)
-        return model
-    if two:
-        raise TstarError(f"torchvision/{name} has two outputs when pretrained; use timm/{name}.")
-    return _replace_output(models.get_model(name, weights="DEFAULT"), num_classes)
+    if name in ("googlenet", "inception_v3"):
+        raise TstarError(f"torchvision/{name} has two outputs when it trains; use another network.")
+    if pretrained:
+        return _replace_output(models.get_model(name, weights="DEFAULT"), num_classes)
+    model: nn.Module = models.get_model(name, num_classes=num_classes)
+    return model
 
 
 def _timm(name: str, num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
@@ -87,12 +84,11 @@ def _transformers(name: str, num_classes: int, in_channels: int, pretrained: boo
 def _replace_output(model: nn.Module, num_classes: int) -> nn.Module:
     """A new linear output layer of ``num_classes``, initialized as torch does."""
     old: Any = find_head(model).layer
-    new: nn.Module
+    bias = old.bias is not None
     if isinstance(old, nn.Conv2d):
-        kernel: Any = old.kernel_size
-        new = nn.Conv2d(old.in_channels, num_classes, kernel, bias=old.bias is not None)
+        new: nn.Module = nn.Conv2d(old.in_channels, num_classes, old.kernel_size, bias=bias)  # type: ignore[arg-type]
     else:
-        new = nn.Linear(old.in_features, num_classes, bias=old.bias is not None)
+        new = nn.Linear(old.in_features, num_classes, bias=bias)
     return replaced(model, old, new)
 
 

@@ -86,8 +86,8 @@ def headline(records: Records) -> Headline:
         )
     method = (
         f"The formula: {records.formula}. tstar.recommend may advise another rate, or to leave the "
-        "model, which is not judged here. A condition is everything but T, norm, backbone, method "
-        "and seed; each has one vote, over the seeds that both sides have "
+        "model, which is not judged here. A condition is everything but T, norm, method and "
+        "seed; each has one vote, over the seeds that both sides have "
         f"({records.averaging}), and a diverged run counts as chance. Between the temperatures of "
         "the grid accuracy is linear in ln T. Intervals are 95 % percentiles of a bootstrap over "
         f"{what_is_drawn(places(sweeps))}."

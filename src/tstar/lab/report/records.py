@@ -74,8 +74,7 @@ class Sweep:
 
     def judged(self, T: float) -> Judged:
         """A temperature judged on this curve."""
-        norm, backbone = self.facts.get("norm") or "batch", self.facts.get("backbone") or "as-is"
-        found = judge(self.condition, T, norm=norm, backbone=backbone, on=self.metric)
+        found = judge(self.condition, T, norm=self.facts.get("norm") or "batch", on=self.metric)
         assert found is not None
         return found
 
@@ -250,7 +249,7 @@ def _setting(
     every: list[Mapping[str, Any]], specs: Iterable[Any]
 ) -> Callable[[Mapping[str, Any]], str]:
     """Facts → how it was trained: optimizer, rate, length, own loss, and what else differs."""
-    names = [name for name in (*FACTS, "backbone") if name not in (*_SHOWN, "source")]
+    names = [name for name in FACTS if name not in (*_SHOWN, "source")]
     places: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
     for facts in every:
         places.setdefault((facts.get("dataset"), facts.get("model")), []).append(facts)

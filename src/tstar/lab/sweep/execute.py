@@ -32,7 +32,7 @@ from tstar.lab.sweep.spec import Places, Spec
 from tstar.lab.sweep.study import Sources
 from tstar.lab.training.loop import Checkpoint
 from tstar.lab.training.running import run
-from tstar.output_layer import find_head, tempered_heads
+from tstar.output_layer import find_head
 
 _RESULTS = (*SCORES, "epochs", "steps", "seconds", "images_per_second")
 
@@ -128,9 +128,6 @@ def _execute(job: Job, spec: Spec, data: DataSet) -> Outcome:
         "extra": dict(result.extra),
         "trainings": trained.trainings + (job.teacher is not None),
     }
-    for head in tempered_heads(trained.model).values():
-        if hasattr(head, "backbone"):  # measured on the untrained model
-            values["extra"]["backbone_factor"] = float(head.backbone)  # type: ignore[arg-type]
     if spec.metric is not None:
         values |= own_scores(result.extra)
     if spec.role != "teacher" or result.status != "done":

@@ -72,6 +72,7 @@ def draw(
     if samples is not None and samples < len(data.y_train):
         data = data.subset(train=samples, seed=seed)
     if noise:
+        random = np.random.default_rng((seed, 1))  # not the numbers that choose the held-out part
         wrong = random.random(len(data.y_train)) < noise
         shift = random.integers(1, data.num_classes, len(data.y_train))
         labels = (data.y_train.numpy() + np.where(wrong, shift, 0)) % data.num_classes
@@ -140,5 +141,5 @@ def get_method(spec: Spec) -> Method:
     """The method that a spec names, with its options."""
     options = json.loads(spec.options)
     if spec.method == "fixed":
-        options = {name: getattr(spec, name) for name in ("temperature", "norm", "backbone")}
+        options = {"temperature": spec.temperature, "norm": spec.norm}
     return methods.get(spec.method, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,23 +22,20 @@ from tstar.lab.data.dataset import ARRAYS
 from tstar.lab.data.images import resized
 
 _FACTS = "data.json"
-_MARK = ".tstar"  # in every folder that a sweep made
+_OURS = re.compile(r"[0-9a-f]{16}(\.part)?")  # as place() and save() name what they write
 _checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 @contextmanager
 def shared_folder(folder: Path) -> Iterator[None]:
-    """Inside, the folder is there and empty but for a mark; nothing without it is ever deleted.
-
-    One that a sweep left when it was killed has the mark.
-    """
-    if folder.exists() and not (folder / _MARK).is_file():
+    """Inside, the folder is there and empty. What a killed sweep left in it goes, and no more."""
+    left = [path.name for path in folder.iterdir()] if folder.exists() else []
+    if not all(map(_OURS.fullmatch, left)):
         raise TstarError(
             f"{folder} is needed for the data of a sweep, but no sweep has made it; move it away."
         )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    (folder / _MARK).touch()
     try:
         yield
     finally:

@@ -123,14 +123,6 @@ class Spec(Config):
         choices=("batch", "none"),
         condition=False,
     )
-    backbone: str = described(
-        'the gradient into the backbone, if the method is "fixed": "as-is", "matched" (to the '
-        'plain model\'s) or "times-t" (multiplied by T)',
-        "as-is",
-        label="backbone",
-        choices=("as-is", "matched", "times-t"),
-        condition=False,
-    )
     teacher_features: int | None = described(
         "M of the teacher, for methods that need one",
         label="teacher's M",
@@ -174,8 +166,6 @@ class Spec(Config):
                 'temperature and norm belong to method = "fixed", which needs both, got method = '
                 f"{self.method!r}; put other methods into a [[grid]] of their own."
             )
-        if not fixed and self.backbone != "as-is":
-            raise TstarError('backbone belongs to method = "fixed"; leave it out.')
         if (self.weights is not None) != (self.scenario == "finetune"):
             raise TstarError(
                 'weights must be given for scenario = "finetune" and no other ("default": the '
@@ -195,6 +185,8 @@ class Spec(Config):
             for name, value in self.to_dict().items()
             if name not in unread and value != FIELDS[name].default
         }
+        if self.label_noise:  # once drawn with the numbers that chose the held-out part
+            content["label_noise"] = [self.label_noise, 2]
         text = json.dumps(content | {"protocol": PROTOCOL}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
