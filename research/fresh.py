@@ -77,7 +77,7 @@ def own_numbers(training: Drawn) -> Numbers:
 
 
 def plain(training: Drawn, numbers: Numbers, seed: int = 0) -> Spec:
-    """The user's run; ``samples`` of a training are without the part that is held out."""
+    """The user's run, in float32; ``samples`` of a training are without the part held out."""
     frozen, own = training.norms == "frozen", training.network in ("mobilenet", "minilm")
     network = f"research.finetuning:frozen_{training.network}" if frozen else training.network
     module = "research.finetuning:" if own else ""
@@ -102,7 +102,6 @@ def plain(training: Drawn, numbers: Numbers, seed: int = 0) -> Spec:
         steps=training.steps,
         schedule=training.schedule,
         warmup=0.1 if training.schedule == "linear" else 0.0,
-        amp=training.amp,
         temperature=1.0,
         norm="none",
         seed=seed,
@@ -287,7 +286,7 @@ def pretrain(root: str) -> None:
         state = path.with_suffix(".checkpoint")
         if path.exists():
             continue
-        how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4, "amp": True}
+        how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4}
         if name == "vit4":
             how = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.05, "warmup": 0.1}
         how |= {"num_features": 128, "steps": PRETRAINING, "temperature": 1.0, "norm": "none"}

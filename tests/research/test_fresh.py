@@ -28,7 +28,7 @@ def small(tmp_path, monkeypatch):
     np.savez(tmp_path / "cifar10_whole.npz", **parts, classes=np.array(list("abcd")))
     first, _, tuned, *_, last = fresh.drawn()
     own = dict(network="cnn4", dataset="cifar10_whole", domain="image", num_features=8)
-    own |= dict(num_classes=4, samples=96, batch_size=32, steps=STEPS, size=8, amp=False)
+    own |= dict(num_classes=4, samples=96, batch_size=32, steps=STEPS, size=8)
     probe = first._replace(
         number=37, norms="frozen", scenario="finetune", **own | {"network": "vgg9"}
     )
