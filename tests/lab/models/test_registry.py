@@ -51,14 +51,9 @@ def test_images_and_signals_of_every_size(name, size):
 @pytest.mark.parametrize(("name", "layers"), [("resnet10", 10), ("vgg9", 9), ("pyramidnet10", 10)])
 def test_the_number_in_the_name_counts_the_layers(name, layers):
     for suffix in ("", "-1d"):
-        modules = build(name + suffix, 10, num_features=8, seed=0).modules()
-        wide = [
-            m
-            for m in modules
-            if isinstance(m, nn.Linear)
-            or (isinstance(m, (nn.Conv1d, nn.Conv2d)) and m.kernel_size[0] == 3)
-        ]
-        assert len(wide) == layers
+        parameters = build(name + suffix, 10, num_features=8, seed=0).parameters()
+        shapes = [p.shape for p in parameters if p.dim() > 1]
+        assert sum(len(shape) == 2 or shape[-1] == 3 for shape in shapes) == layers
 
 
 @pytest.mark.parametrize("name", names())
@@ -67,8 +62,7 @@ def test_initialization(name):
     classifier = model.get_submodule("classifier")
     assert isinstance(classifier, nn.Linear)
     bound = 1 / math.sqrt(256)
-    for values in (classifier.weight, classifier.bias):
-        assert values.abs().max() <= bound
+    assert all(values.abs().max() <= bound for values in classifier.parameters())
     # U(±b) has standard deviation b/sqrt(3); 12,800 draws give it to about 0.5 %.
     assert classifier.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
     for module in model.get_submodule("trunk").modules():
@@ -166,11 +160,13 @@ def data(*shape, domain):
     return DataSet("mine", domain, x, y, x, y, ("a", "b", "c"))
 
 
-def test_inputs_and_outputs_are_the_data_sets():
-    images, vectors = data(1, 8, 8, domain="image"), data(5, domain="vector")
-    for name, given in (("resnet10", images), ("mlp", images), ("mlp", vectors)):
-        model = fitting_model(name, given, 4, seed=0)
-        assert model(given.x_train.float()).shape == (6, 3)
+@pytest.mark.parametrize(
+    ("name", "shape", "domain"),
+    [("resnet10", (1, 8, 8), "image"), ("mlp", (1, 8, 8), "image"), ("mlp", (5,), "vector")],
+)
+def test_inputs_and_outputs_are_the_data_sets(name, shape, domain):
+    given = data(*shape, domain=domain)
+    assert fitting_model(name, given, 4, seed=0)(given.x_train.float()).shape == (6, 3)
 
 
 @pytest.mark.parametrize("name", ["mlp", "timm/vit_tiny_patch16_224", "torchvision/squeezenet1_1"])

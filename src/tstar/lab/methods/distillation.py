@@ -51,10 +51,8 @@ def _distilled(
             "Distillation needs a teacher; pass a trained model with the same classes as "
             "Setting.teacher."
         )
-    teacher, hard = (
-        copy.deepcopy(setting.teacher).eval().requires_grad_(False),
-        cross_entropy(setting),
-    )
+    teacher = copy.deepcopy(setting.teacher).eval().requires_grad_(False)
+    hard = cross_entropy(setting)
 
     def loss(logits: Tensor, targets: Tensor, inputs: Tensor) -> Tensor:
         with torch.no_grad():
