@@ -216,6 +216,11 @@ def test_what_a_model_takes_of_a_batch():
         ("input_ids", {"eos_token_id": 7}, [(8,), (8,)]),
         ("pixel_values", {}, [(3, 224, 224)]),
         ("pixel_values", {"image_size": (16, 24), "num_channels": 1}, [(1, 16, 24)]),
+        (
+            "pixel_values",
+            {"vision_config": SimpleNamespace(num_patches=4, patch_size=2, num_channels=3)},
+            [(16, 12), (3, 224, 224)],
+        ),
         ("input_values", {}, [(16000,), (1024, 128), (128, 3000)]),
         (
             "input_features",
