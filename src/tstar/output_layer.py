@@ -497,7 +497,7 @@ def _transformers(model: nn.Module, like: Tensor) -> Iterator[dict[str, Tensor]]
             yield {name: ids}
             yield {name: ids, "bbox": ids.new_zeros(*ids.shape, 4)}  # readers of documents
         elif name == "pixel_values":
-            vision = getattr(config, "vision_config", None)
+            vision: Any = getattr(config, "vision_config", None)
             if hasattr(vision, "num_patches"):  # SigLIP 2: 4×4 patches, each flattened
                 width = vision.num_channels * vision.patch_size**2
                 known = {"pixel_attention_mask": torch.ones(batch, 16, dtype=torch.long)}
