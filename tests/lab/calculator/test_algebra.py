@@ -106,10 +106,3 @@ def test_the_law_for_a_training(run):
         wanted = law_temperature(facts["num_features"], facts["num_classes"], training)
         assert name == "law"
         assert pytest.approx(wanted, rel=1e-12) == T, case
-
-
-def test_a_wrong_coefficient_is_seen(run):
-    """The comparison can fail."""
-    code = "(facts) => explainSet({ ...known.sets.base, alpha: 0.7238 }, facts).temperature"
-    (got,) = run(code, [given(512, 10, None)])
-    assert got != pytest.approx(temperature(512, variant="base"), rel=1e-12)

@@ -4,13 +4,36 @@ import re
 
 import pytest
 
-from tests.browsing import SIZES, all_can_be_read, looked_at
+from tests.browsing import SIZES, all_can_be_read, looked_at, opened
 from tstar.formula import temperature
+from tstar.lab.calculator import write
 from tstar.law import law_temperature
 from tstar.training import Training
 
 pytestmark = pytest.mark.browser
 TRAINING = {"features": "512", "classes": "10", "lr": "0.1", "steps": "7800", "batch": "128"}
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("calculator") / "calculator.html")
+
+
+@pytest.fixture
+def open_page(browser, page_file):
+    """A function that opens the page; it fails the test on a script error or any request but the file."""
+    trouble: list[str] = []
+    contexts = []
+
+    def open_it(**settings):
+        page = opened(browser, page_file, trouble, **settings)
+        contexts.append(page.context)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert trouble == []
 
 
 def answer(page) -> float:

@@ -21,11 +21,5 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def plant():
-    """Writes a store of planted runs at a path."""
-    return lambda path, **options: write(path, planted(**options))
-
-
-@pytest.fixture(scope="session")
 def records(store):
     return load(store)

@@ -48,10 +48,6 @@ def planted(
             "test_accuracy": float(np.clip(value + rng.normal(0, noise), 0, 1)),
             "val_accuracy": float(np.clip(value + rng.normal(0, noise), 0, 1)),
             "versions": {"tstar": "0.1", "torch": "2.9", "device": "cpu (a processor)"},
-            "curves": {
-                "train_loss": [2.0 / (e + 1) for e in range(EPOCHS)],
-                "val_accuracy": [value * (e + 1) / EPOCHS for e in range(EPOCHS)],
-            },
         }
         rows.append((spec, result))
 

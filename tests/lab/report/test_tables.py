@@ -11,16 +11,14 @@ from tstar import TstarError
 from tstar.formula import temperature
 from tstar.lab.fitting import fit, per_environment
 from tstar.lab.paper import table as printed
+from tstar.lab.report.catalogue import get_figure
 from tstar.lab.report.records import load
 from tstar.lab.report.tables import (
     Table,
     advice_table,
     conditions_table,
-    data_table,
     marked,
-    methods_table,
     own_tables,
-    paper_tables,
     printed_tables,
 )
 
@@ -51,28 +49,20 @@ def test_cells_as_people_write_them():
     assert tiny.texts()["x"][0] == "0.00"
 
 
-def test_a_page_gets_every_cell_with_its_mark():
-    first, second = small().cells()
-    assert first == [(r"<b>=x|y_z& $1$\x1b[31m", ""), ("~12.35", "best"), ("18,000", "")]
-    assert second == [("plain", ""), ("–", ""), ("2", "")]
-
-
-def test_markdown_marks_and_escapes():
-    text = small().markdown()
-    assert text.startswith("**A &amp; B\\_1**\n\n| name")
-    assert "**~12.35**" in text
-    assert r"&lt;b&gt;=x\|y\_z&amp;" in text
-    assert text.endswith("How to read it.\n")
-
-
-def test_latex_marks_and_escapes():
-    text = small().latex()
-    assert r"\textbf{\textasciitilde 12.35}" in text
-    assert r"y\_z\& \$1\$" in text
-    assert r"\caption{A \& B\_1}" in text
-    greek = Table("g", "t", pd.DataFrame({"α": ["±"]}))
-    assert r"$\alpha$" in greek.latex()
-    assert r"$\pm$" in greek.latex()
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        ("markdown", ("**A &amp; B\\_1**\n\n| name", "**~12.35**", r"&lt;b&gt;=x\|y\_z&amp;")),
+        ("latex", (r"\textbf{\textasciitilde 12.35}", r"y\_z\& \$1\$", r"\caption{A \& B\_1}")),
+        ("text", ("A & B_1\n\nname", "**~12.35**", "<b>=x|y_z", "How to read it.")),
+    ],
+)
+def test_marks_are_shown_and_names_stay_text(kind, parts):
+    text = getattr(small(), kind)()
+    assert [part for part in parts if part not in text] == []
+    assert "\x1b" not in text
+    greek = getattr(Table("g", "t", pd.DataFrame({"α": ["±"]})), kind)()
+    assert (r"$\alpha$" in greek and r"$\pm$" in greek) == (kind == "latex")
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
@@ -87,99 +77,107 @@ def test_no_cell_of_a_csv_is_a_formula(start):
     assert read.iloc[1, 0] == "-1.5"  # a number stays one
 
 
-def test_a_terminal_shows_text_not_markup():
-    text = small().text()
-    assert text.startswith("A & B_1\n\nname")
-    assert text.endswith("How to read it.")
-    assert "**~12.35**" in text
-    assert "<b>=x|y_z" in text
-    assert "\x1b" not in text
-
-
 def test_ties_share_a_mark_and_one_alone_is_not_best():
     found = marked(pd.Series([98.401, 98.6, 98.399, 98.1], name="x"))
     assert found == {(0, "x"): "second", (1, "x"): "best", (2, "x"): "second"}
     assert marked(pd.Series([1.0, None, None], name="y")) == {}
 
 
-def test_the_advice_compares_like_with_like(records):
-    frame = advice_table(records).frame.set_index("")
-    plain = np.mean([rows(records, norm="none", temperature=1.0)])
-    assert frame.loc["plain", "accuracy [%]"] == pytest.approx(100 * plain)
-    gain = frame.loc["BN, the law's T", "accuracy [%]"] - frame.loc["plain", "accuracy [%]"]
-    assert float(frame.loc["BN, the law's T", "over plain"]) == pytest.approx(gain, abs=0.006)
-    best = frame.loc["BN, best T of the grid"]
-    assert best["search"] == "a grid of runs"
-    law = frame.loc["BN, the law's T"]
-    wanted = best["accuracy [%]"] - law["accuracy [%]"]
-    assert law["below best T"] == pytest.approx(wanted)
-    marks = advice_table(records).marks
-    assert sorted(marks.values()) == ["best", "second"]
+def test_every_gain_is_the_mean_over_the_same_conditions(records):
+    """Against sums done by hand, over plain, over BN at T = 1, and to the best T of the grid."""
+    gains = {"plain": [], "BN, T = 1": [], "BN, best T of the grid": []}
+    for plain, bn in records.pairs():
+        means = bn.curve.means()
+        there = np.interp(np.log(bn.law), np.log(bn.temperatures), means)
+        best = means[bn.temperatures.index(bn.best)]
+        for values, base in zip(
+            gains.values(), (plain.curve.means()[0], means[0], best), strict=True
+        ):
+            values.append(100 * (there - base))
+    table = advice_table(records)
+    frame = table.frame.set_index("")
+    for name, values in gains.items():
+        row = frame.loc[name]
+        assert float(row["gain of the law's T"]) == pytest.approx(np.mean(values), abs=0.006)
+        assert row["better in"] == sum(value > 0 for value in values)
+        low, high = map(float, row["95 % interval"].split(" to "))
+        assert low <= np.mean(values) <= high
+    assert sorted(table.marks.values()) == ["best", "second"]
+    pd.testing.assert_frame_equal(table.frame, advice_table(records).frame)
 
 
-def test_two_conditions_have_no_interval(make_store):
-    frame = advice_table(load(make_store(tasks=TASKS[:1]))).frame
-    assert "95 % interval" not in frame.columns
-    with pytest.raises(TstarError, match="with BN and three temperatures"):
+@pytest.mark.parametrize(
+    ("kept", "n"),
+    [
+        (lambda spec: spec.norm == "batch" or spec.seed == 0, "same 3 conditions"),
+        (lambda spec: spec.norm == "batch" or spec.dataset == "easy", "same 1 conditions (those"),
+    ],
+)
+def test_what_only_one_side_has_is_not_compared(make_store, kept, n):
+    """Without BN one seed alone was run, or one task: its own pairs are compared."""
+    change = lambda rows: [row for row in rows if kept(row[0])]  # noqa: E731
+    records = load(make_store(widths=(64,), change=change))
+    wanted = []
+    for plain, bn in records.pairs():
+        there = bn.curve.only(plain.curve.seeds).at(bn.law)
+        wanted.append(100 * (there - np.mean([*plain.curve.by_seed(1.0).values()])))
+    table = advice_table(records)
+    gain = table.frame.set_index("").loc["plain", "gain of the law's T"]
+    assert float(gain) == pytest.approx(np.mean(wanted), abs=0.006)
+    assert n in table.note
+
+
+def test_a_training_that_the_law_was_not_measured_on_has_a_way_out(make_store):
+    """The paper's own protocol: its 78,200 steps are beyond what the law was measured on."""
+
+    def change(rows):
+        return [(spec, result | {"steps": 78_200}) for spec, result in rows]
+
+    store = make_store(widths=(64,), seeds=2, change=change)
+    for make in (advice_table, get_figure("recommended").data):
+        with pytest.raises(TstarError, match=r"of 3 with BN .* --variant base"):
+            make(load(store))
+    table = advice_table(load(store, variant="base"))
+    assert "law's T" not in table.title + table.text()
+
+
+def test_few_conditions_have_no_interval_and_few_data_sets_say_so(make_store):
+    two = advice_table(load(make_store(tasks=TASKS[:1])))
+    assert "95 % interval" not in two.frame.columns
+    assert "with one data set" in two.note
+    with pytest.raises(TstarError, match="No condition has BN and three temperatures"):
         advice_table(load(make_store("none.db", tasks=TASKS[:1], norms=("none",))))
 
 
 def test_a_variant_stands_in_the_rows_by_its_own_name(store):
     records = load(store, variant="csgcn")
     names = advice_table(records).frame[""].tolist()
-    assert names.count("BN, the paper's T*_csgcn") == 1
-    assert "the paper's T*_csgcn" in conditions_table(records).frame
-    for table in (advice_table(records), conditions_table(records)):
-        assert "law's" not in table.title + "".join(table.frame)
+    assert names.count("BN, Hasegawa & Sakai T*_csgcn") == 1
+    assert "Hasegawa & Sakai T*_csgcn" in conditions_table(records).frame
 
 
-def test_one_row_per_condition(records):
-    table = conditions_table(records)
-    assert len(table.frame) == 12
-    for sweep, row in zip(records.sweeps, table.frame.to_dict("records"), strict=True):
-        assert row["best T"] == sweep.ranking[0]
-        assert row["best accuracy [%]"] == pytest.approx(100 * sweep.seen(sweep.ranking[0]).mean())
+def test_one_row_per_condition_and_what_was_done(records):
+    frame = conditions_table(records).frame
+    grids, methods = frame[:12], frame[12:]
+    for sweep, row in zip(records.sweeps, grids.to_dict("records"), strict=True):
+        assert row["best T"] == sweep.best
+        assert row["accuracy [%]"] == pytest.approx(100 * sweep.seen(sweep.best).mean())
         bn = sweep.facts["norm"] == "batch"
         assert (row["the law's T"] == row["the law's T"]) == bn  # it presupposes BN
         assert row["at T = 1 [%]"] == pytest.approx(100 * sweep.seen(1.0).mean())
+    assert set(methods["done"]) == {"insert-ln"}
+    first = rows(records, dataset="easy", method="insert-ln", num_features=64)
+    assert methods["accuracy [%]"].iloc[0] == pytest.approx(100 * np.mean(first))
+    assert set(methods["n"]) == {3}
 
 
 def test_a_law_outside_the_grid_has_a_star(make_store):
-    table = conditions_table(load(make_store(grid=(8.0, 16.0, 32.0), widths=(64,))))
+    records = load(make_store(grid=(8.0, 16.0, 32.0), widths=(64,)))
+    table = conditions_table(records)
     assert set(table.signs.values()) == {"*"}
     assert len(table.signs) == 3
     assert table.texts()["the law's T"].str.endswith("*").sum() == 3
-
-
-def test_methods_are_ranked_on_the_same_seeds(make_store):
-    def change(rows):
-        kept = []
-        for spec, result in rows:
-            if spec.method == "insert-ln":
-                result["test_accuracy"] = 0.9
-            if spec.method == "sqrt-m":
-                result["test_accuracy"] = 0.95
-                if spec.seed == 2:
-                    continue  # other seeds: not ranked
-            kept.append((spec, result))
-        return kept
-
-    methods = ("insert-ln", "sqrt-m", "default")
-    store = make_store(tasks=TASKS[:1], widths=(64,), methods=methods, change=change)
-    table = methods_table(load(store))
-    frame = table.frame.set_index("method")
-    assert frame.loc["sqrt-m", "accuracy [%]"] == pytest.approx(95)
-    assert frame["n"].to_dict() == {"insert-ln": 3, "sqrt-m": 2, "default": 3}
-    found = {table.frame.loc[row, "method"]: mark for (row, _), mark in table.marks.items()}
-    assert found == {"insert-ln": "best", "default": "second"}
-    with pytest.raises(TstarError, match="No method"):
-        methods_table(load(make_store("grid.db", tasks=TASKS[:1], widths=(64,), seeds=1)))
-
-
-def test_one_row_per_data_set(records):
-    frame = data_table(records).frame.set_index("data set")
-    each = len(records.frame) // 3
-    assert frame.loc["hard"].tolist() == ["image", 100, 25.5, 1000, each]
+    assert "the law's T lies in 3 of them" in advice_table(records).note
 
 
 # -- the paper's ---------------------------------------------------------------------------------
@@ -205,11 +203,11 @@ def test_cells_are_medians_over_seeds_as_in_the_paper(store):
     for M in (64, 256):
         values = rows(records, dataset="easy", norm="none", temperature=1.0, num_features=M)
         wanted.append(100 * np.median(values))
-    assert frame.loc["plain", "easy"] == pytest.approx(np.mean(wanted))
+    assert frame.loc["plain, T = 1", "easy"] == pytest.approx(np.mean(wanted))
     assert "median over seeds" in made.note
     mean = np.mean(rows(records, dataset="easy", norm="none", temperature=1.0))
     _, means = one("datasets", records, average="mean")
-    assert means.loc["plain", "easy"] == pytest.approx(100 * mean)
+    assert means.loc["plain, T = 1", "easy"] == pytest.approx(100 * mean)
 
 
 def test_a_grid_stands_for_a_formula_s_T(store):
@@ -221,11 +219,11 @@ def test_a_grid_stands_for_a_formula_s_T(store):
         if sweep.facts["dataset"] == "easy":
             T = temperature(sweep.facts["num_features"])
             wanted.append(100 * sweep.curve.at(T))
-    label = "BN, the paper's T*"
+    label = "Hasegawa & Sakai T*"
     assert frame.loc[label, "easy"] == pytest.approx(np.mean(wanted))
     assert made.signs[label, "easy"] == "~"
     assert made.texts().set_index("method").loc[label, "easy"].startswith("~")
-    assert (label, "plain") not in made.signs
+    assert ("plain, T = 1", "easy") not in made.signs
 
 
 def test_what_was_not_run_in_the_same_conditions_is_not_compared(make_store):
@@ -257,10 +255,8 @@ def test_columns_are_in_the_paper_s_order_and_average_what_is_whole(make_store):
     records = load(make_store(tasks=TEN, widths=(64,)))
     _, frame = one("datasets", records)
     assert [*frame.columns] == ["gtsrb", "caltech101", "mine", "Avg."]
-    numbers = frame.loc["plain", ["gtsrb", "caltech101", "mine"]]
-    assert frame.loc["plain", "Avg."] == pytest.approx(np.mean(numbers.tolist()))
-    assert frame.loc["classes", "gtsrb"] == "10"
-    assert frame.loc["csg", "gtsrb"] == "3"
+    numbers = frame.loc["plain, T = 1", ["gtsrb", "caltech101", "mine"]]
+    assert frame.loc["plain, T = 1", "Avg."] == pytest.approx(np.mean(numbers.tolist()))
 
 
 def test_label_smoothing_has_a_table_of_its_own(make_store):
@@ -269,7 +265,7 @@ def test_label_smoothing_has_a_table_of_its_own(make_store):
     )
     records = load(store)
     _, smooth = one("smoothing", records)
-    assert "plain" in smooth.index
+    assert "plain, T = 1" in smooth.index
     assert "BN, T = 1" not in smooth.index  # the grid is not smoothed
 
 
@@ -315,12 +311,11 @@ def test_an_environment_says_its_range_or_that_it_has_none(make_store):
     assert "0 are identified" in made.note
 
 
-def test_a_report_says_which_tables_it_cannot_fill(store, make_store):
-    found, missing = paper_tables(load(store), fits=False)
-    assert [t.name for t in found] == ["datasets"]
-    assert any("two models" in reason for reason in missing)
-    assert any("'transformers'" in reason for reason in missing)
+def test_what_runs_cannot_fill_says_so(store):
+    records = load(store)
     with pytest.raises(TstarError, match="choose one of"):
-        own_tables("tasks", load(store).conditions)
+        own_tables("tasks", records.conditions)
     with pytest.raises(TstarError, match="metric 'nll'"):
-        own_tables("datasets", load(store).conditions, "nll")
+        own_tables("datasets", records.conditions, "nll")
+    with pytest.raises(TstarError, match="'transformers'"):
+        own_tables("transformers", records.conditions)

@@ -158,8 +158,8 @@ def report(
     if as_json:
         tell_json(made.to_dict())
         return
-    if made.headline is not None:
-        tell(" ".join(made.headline.sentences))
+    for table in made.tables[:1]:
+        typer.echo(f"{table.text()}\n")
     for reason in made.missing:
         tell(f"not shown: {reason}", "dim")
     tell(f"page: {made.page}")

@@ -5,10 +5,8 @@
 """
 
 from tstar.lab.report.catalogue import FIGURES, get_figure
-from tstar.lab.report.headline import headline
 from tstar.lab.report.records import Records, load
 from tstar.lab.report.style import save
 from tstar.lab.report.write import Written, write_report
 
-__all__ = ["FIGURES", "Records", "Written", "get_figure", "headline", "load", "save"]
-__all__ += ["write_report"]
+__all__ = ["FIGURES", "Records", "Written", "get_figure", "load", "save", "write_report"]

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tstar.errors import TstarError, unknown
-from tstar.lab.report.figures import accuracy, heatmaps, recommended, softmax
+from tstar.lab.report.figures import accuracy, heatmaps, softmax
 from tstar.lab.report.records import Records
+from tstar.lab.report.style import look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+PANELS = 12  # of one picture: whole rows of two, three or four
+
+
 @dataclass(frozen=True)
 class Plot:
-    """One figure: ``data`` gives a DataFrame, ``draw`` draws it.
-
-    Attributes:
-        name, title, reading: what it is called, and how to read it.
-        paper: the paper's figure that it is, if any.
-        data: from records to a frame; from nothing if it ``needs_runs`` not. Its column ``panel``
-            says which rows belong to one panel.
-        draw: ``draw(…, legend=False)`` leaves the ``legend`` of a frame to the page.
-        unit, per_part: a figure with more panels than ``per_part`` is drawn in parts, between
-            the values of this column.
-    """
+    """One figure: records → frame → drawing. The frame's column ``panel`` groups its rows."""
 
     name: str
-    paper: str
+    paper: str  # the paper's figure that it is, if any
     title: str
-    reading: str
+    reading: str  # how to read it
     data: Callable[..., pd.DataFrame]
-    draw: Callable[..., Figure]
-    needs_runs: bool = True
-    unit: str = "panel"
-    per_part: int = 12
-    legend: Callable[[pd.DataFrame], Sequence[Mapping[str, Any]]] = lambda frame: ()
+    drawing: Callable[[pd.DataFrame], Figure]
+    needs_runs: bool = True  # if not, its data are made of nothing
 
     def frame(self, records: Records | None) -> pd.DataFrame:
         """Its data, from records if it needs runs."""
@@ -50,30 +41,38 @@ class Plot:
             raise TstarError(f"A figure of runs needs a store: tstar figure {self.name} runs.db")
         return self.data(records)
 
-    def parts(self, frame: pd.DataFrame, per_part: int | None = None) -> list[pd.DataFrame]:
+    def parts(self, frame: pd.DataFrame, panels: int = PANELS) -> list[pd.DataFrame]:
         """The data of each picture: panels in portions that can be read."""
-        each = frame.groupby(self.unit, sort=False)["panel"].nunique()
-        part = frame[self.unit].map((each.cumsum() - 1) // (per_part or self.per_part))
-        return [frame[part == number] for number in sorted(part.unique())]
+        names = frame["panel"].unique()
+        chunks = (names[first : first + panels] for first in range(0, len(names), panels))
+        return [frame[frame["panel"].isin(chunk)] for chunk in chunks]
+
+    def draw(self, frame: pd.DataFrame) -> Figure:
+        """The picture of a frame in our style, whatever the settings of matplotlib."""
+        with look():
+            figure = self.drawing(frame)
+            # Places are found once: every later save would find them again.
+            figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+            figure.set_layout_engine(None)
+            return figure
 
 
 _FRAMES = (
-    "Rows are feature counts M, columns are temperatures, numbers are averages over seeds: "
-    "medians as in the paper, unless means are asked for. In each row the highest number is framed solid and the second "
-    "highest dashed. The lowest tenth of the values share the darkest color."
+    "Rows are feature counts M, columns temperatures, numbers averages over seeds (medians, as in "
+    "the paper, by default). In each row the highest number is framed solid, the second highest "
+    "dashed. The lowest tenth of the values share the darkest color."
 )
 _FIGURES = (
     Plot(
         "recommended",
         "",
         "The formula's T against the best T",
-        "Each point is one condition. On the diagonal the formula (tstar's law, or the one "
-        "that was asked for) hits the best temperature of the grid; the gray band is a factor "
-        "of two either way. Color and size are the regret: what its T loses against the best one. "
-        "A point far off the diagonal with a small regret lies on a flat optimum. Trainings that "
-        "the law was not measured on are not judged by it.",
-        recommended.recommended_data,
-        recommended.draw_recommended,
+        "Each point is one condition. On the diagonal the formula hits the best temperature of the "
+        "grid; the gray band is a factor of two. The color is the regret: what its T loses against "
+        "the best one. Far off the diagonal with a small regret lies a flat optimum. "
+        "Trainings that tstar's law was not measured on are not judged by it.",
+        accuracy.recommended_data,
+        accuracy.draw_recommended,
     ),
     Plot(
         "softmax",
@@ -113,7 +112,6 @@ _FIGURES = (
         "which accuracy is interpolated. The dotted line is the formula's T, which presupposes BN.",
         accuracy.accuracy_data,
         accuracy.draw_accuracy,
-        legend=accuracy.accuracy_legend,
     ),
     Plot(
         "heatmaps",
@@ -122,7 +120,6 @@ _FIGURES = (
         f"{_FRAMES} Follow the frames upwards to see whether the best T grows with M.",
         partial(heatmaps.heatmaps_data, norm="none"),
         heatmaps.draw_heatmaps,
-        unit="row",
     ),
     Plot(
         "heatmaps-bn",
@@ -131,7 +128,6 @@ _FIGURES = (
         f"{_FRAMES} The paper's claim is that the frames move in the same way in every panel.",
         partial(heatmaps.heatmaps_data, norm="batch"),
         heatmaps.draw_heatmaps,
-        unit="row",
     ),
     Plot(
         "bn-difference",
@@ -142,7 +138,6 @@ _FIGURES = (
         "pays once T is right.",
         heatmaps.bn_difference_data,
         heatmaps.draw_bn_difference,
-        unit="row",
     ),
     Plot(
         "difficulty",
@@ -153,7 +148,6 @@ _FIGURES = (
         "left as tasks get harder.",
         heatmaps.difficulty_data,
         heatmaps.draw_heatmaps,
-        unit="row",
     ),
     Plot(
         "largest-probability",

@@ -40,14 +40,12 @@ def law(facts: Mapping[str, Any]) -> float | None:
     return max(T, 1.0) if training.family == "sgd" and scenario == "finetune" else T
 
 
-def of_paper(
-    facts: Mapping[str, Any], *, variant: str | None = None, chosen: Coefficients | None = None
-) -> float | None:
-    """T* of the paper's variant or of other coefficients; ``None`` if a fact is missing."""
+def of_paper(facts: Mapping[str, Any], chosen: Coefficients) -> float | None:
+    """T* by the paper's formula with these coefficients; ``None`` if a fact is missing."""
     M, K, csg = (number(facts.get(name)) for name in ("num_features", "num_classes", "csg"))
     try:
         whole = None if K is None else int(K)
-        return temperature(int(M or 0), whole, csg or None, variant=variant, coefficients=chosen)
+        return temperature(int(M or 0), whole, csg or None, coefficients=chosen)
     except TstarError:
         return None
 

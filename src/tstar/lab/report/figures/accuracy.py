@@ -1,4 +1,4 @@
-"""Accuracy against T, without BN and with it."""
+"""Accuracy against T, without BN and with it; and the formula's T against the best one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ import numpy as np
 import pandas as pd
 
 from tstar.errors import TstarError
-from tstar.lab.report import style
 from tstar.lab.report.records import Records, say
-from tstar.lab.report.style import BLUE, INK, ORANGE, VERMILION, drawn_panels, finish, styled, tick
+from tstar.lab.report.style import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    VERMILION,
+    draw_panels,
+    new_figure,
+    powers_of_two,
+    quantiles,
+    tick,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LOOKS: dict[str, dict[str, Any]] = {
-    "none": {"color": ORANGE, "ls": "--", "marker": "s"},
-    "batch": {"color": BLUE, "ls": "-", "marker": "o"},
+    "none": {"color": ORANGE, "ls": "--", "marker": "s", "label": "mean, without BN"},
+    "batch": {"color": BLUE, "ls": "-", "marker": "o", "label": "mean, with BN"},
 }
-_NAMES = {"none": "mean, without BN", "batch": "mean, with BN"}
+_MEDIAN = {"color": INK, "ls": "", "marker": "_", "label": "median"}
 
 
 def accuracy_data(records: Records) -> pd.DataFrame:
@@ -27,16 +38,14 @@ def accuracy_data(records: Records) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for sweep in (*records.with_norm("none"), *records.with_norm("batch")):
         width = say("num_features", sweep.facts.get("num_features"))
-        norm = sweep.facts.get("norm", "batch")
+        norm = sweep.curve.norm
         # The formula presupposes BN.
         judged = sweep.law if norm == "batch" and sweep.law is not None else np.nan
         for T in sweep.temperatures:
             values = 100 * sweep.seen(T)
             row = {"panel": f"{sweep.title}\n{width}", "norm": norm, "temperature": T}
             row |= {"mean": values.mean(), "seeds": len(values), "judged": judged}
-            quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
-            names = ("low", "q1", "median", "q3", "high")
-            rows.append(row | dict(zip(names, quantiles, strict=True)))
+            rows.append(row | quantiles(values))
     if not rows:
         raise TstarError(
             "No condition has at least two temperatures; "
@@ -47,31 +56,71 @@ def accuracy_data(records: Records) -> pd.DataFrame:
     return frame
 
 
-def accuracy_legend(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The lines that a frame has, each with its look."""
-    lines = [_LOOKS[n] | {"ms": 4, "label": _NAMES[n]} for n in _LOOKS if n in {*frame["norm"]}]
-    lines.append({"color": INK, "marker": "_", "ls": "", "label": "median"})
+def draw_accuracy(frame: pd.DataFrame) -> Figure:
+    """One panel per condition, and the lines that the frame has in the legend."""
+    legend = [look | {"ms": 4} for norm, look in _LOOKS.items() if norm in {*frame["norm"]}]
+    legend.append(_MEDIAN)
     if frame["judged"].notna().any():
-        lines.append({"color": VERMILION, "ls": ":", "label": frame.attrs["judged"]})
-    return lines
+        legend.append({"color": VERMILION, "ls": ":", "label": frame.attrs["judged"]})
+    labels = ("temperature T", f"{frame.attrs['metric']} accuracy [%]")
+    size: Any = {"columns": 3, "width": 2.7, "height": 2.15}
+    return draw_panels(frame, _draw_condition, labels, legend=legend, **size)
 
 
-@styled
-def draw_accuracy(frame: pd.DataFrame, legend: bool = True) -> Figure:
-    figure, every, names, parts = drawn_panels(frame, columns=3, width=2.7, height=2.15)
-    for axes, here in zip(every, parts, strict=True):
-        grid = sorted(set(here["temperature"]))
-        shown = grid[:: -(-len(grid) // 6)]  # more ticks would collide
-        style.powers_of_two(axes, shown, [tick(T) for T in shown])
-        for norm, look in _LOOKS.items():
-            mine = here[here["norm"] == norm]
-            T = mine["temperature"] * (1.04 if norm == "batch" else 0.96)  # side by side
-            axes.vlines(T, mine["low"], mine["high"], color=look["color"], lw=0.8)
-            axes.vlines(T, mine["q1"], mine["q3"], color=look["color"], lw=5, alpha=0.45)
-            axes.plot(T, mine["median"], "_", color=INK, ms=6)
-            axes.plot(mine["temperature"], mine["mean"], ms=3, lw=1.2, **look)
-        for judged in here["judged"].dropna().unique():
-            axes.axvline(judged, color=VERMILION, ls=":", lw=1.5)
-    names_of_axes = ("temperature T", f"{frame.attrs['metric']} accuracy [%]")
-    finish(figure, every, names, names_of_axes, accuracy_legend(frame) if legend else ())
+def _draw_condition(axes: Axes, rows: pd.DataFrame) -> None:
+    grid = sorted(set(rows["temperature"]))
+    shown = grid[:: -(-len(grid) // 6)]  # more ticks would collide
+    powers_of_two(axes, shown, [tick(T) for T in shown])
+    for norm, look in _LOOKS.items():
+        mine = rows[rows["norm"] == norm]
+        T = mine["temperature"] * (1.04 if norm == "batch" else 0.96)  # side by side
+        axes.vlines(T, mine["low"], mine["high"], color=look["color"], lw=0.8)
+        axes.vlines(T, mine["q1"], mine["q3"], color=look["color"], lw=5, alpha=0.45)
+        axes.plot(T, mine["median"], "_", color=INK, ms=6)
+        axes.plot(mine["temperature"], mine["mean"], ms=3, lw=1.2, **look)
+    for judged in rows["judged"].dropna().unique():
+        axes.axvline(judged, color=VERMILION, ls=":", lw=1.5)
+
+
+def recommended_data(records: Records) -> pd.DataFrame:
+    """A point for each condition with BN that has three temperatures and a T to judge.
+
+    ``regret`` is accuracy at the best grid T − interpolated accuracy at the T judged, in points.
+    """
+    frame = pd.DataFrame(
+        {
+            "panel": "",
+            "condition": sweep.title,
+            "num_features": sweep.facts.get("num_features"),
+            **{"judged": sweep.law, "best": sweep.best},
+            "regret": sweep.judged(sweep.law or 1.0).regret,
+        }
+        for sweep in records.judged()
+    )
+    frame.attrs |= {"chosen_on": records.chosen_on, "judged": records.label}
+    return frame
+
+
+def draw_recommended(frame: pd.DataFrame) -> Figure:
+    figure = new_figure(4.2, 4.3)
+    axes = figure.add_subplot()
+    values = frame[["judged", "best"]].to_numpy()
+    low, high = 0.8 * values.min(), 1.25 * values.max()
+    axes.plot([low, high], [low, high], color=INK, lw=0.9)
+    band: Any = {"color": FAINT, "alpha": 0.35, "lw": 0}
+    axes.fill_between([low, high], [low / 2, high / 2], [2 * low, 2 * high], **band)
+    look: Any = {"c": frame["regret"], "cmap": "viridis_r", "vmin": min(0.0, frame["regret"].min())}
+    look |= {"s": 40, "edgecolors": INK, "linewidths": 0.7, "zorder": 3}
+    points = axes.scatter(frame["judged"], frame["best"], **look)
+    best = f"best T of the grid (by {frame.attrs['chosen_on']} accuracy)"
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel=frame.attrs["judged"], ylabel=best)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.minorticks_off()
+    axes.grid()
+    figure.colorbar(points, label="regret [points]", location="top", shrink=0.5, aspect=30)
+    mean = frame["regret"].mean()
+    axes.set_title(f"{len(frame)} conditions, mean regret {mean:.2f} points")
     return figure

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +13,7 @@ from tstar.errors import TstarError
 from tstar.lab.curves.conditions import Array, averaged
 from tstar.lab.report.law import number
 from tstar.lab.report.records import Records, Sweep, say
-from tstar.lab.report.style import (
-    BLUE,
-    ORANGE,
-    color_bar,
-    drawn_panels,
-    finish,
-    places,
-    styled,
-    tick,
-)
+from tstar.lab.report.style import BLUE, ORANGE, draw_panels, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,37 +25,27 @@ _NORMS = {"none": "no BN", "batch": "BN"}
 
 def heatmaps_data(records: Records, norm: str) -> pd.DataFrame:
     """Accuracy [%] over T and M: one panel per environment with this norm."""
-    found = records.environments(norm)
+    found = sorted(records.with_norm(norm), key=lambda sweep: sweep.title)
     if not found:
         raise TstarError(
             f"No runs with norm = {norm!r} have two or more temperatures; add them to the study."
         )
-    rows = [
-        _place(group[0]) | cell
-        for group in found
-        for sweep in group
-        for cell in _accuracies(sweep, records)
-    ]
+    rows = [cell for sweep in found for cell in _accuracies(sweep, records, _place(sweep))]
     return _framed(_frame(records, rows))
 
 
 def difficulty_data(records: Records) -> pd.DataFrame:
-    """The model and setting swept on most tasks of known csg: a row each, csg ascending."""
+    """The model and setting swept on most tasks of known csg, csg ascending."""
     models: dict[str, list[dict[str, Any]]] = {}
     for norm, words in _NORMS.items():
-        for sweep in (sweep for group in records.environments(norm) for sweep in group):
-            csg, dataset = number(sweep.facts.get("csg")), say("dataset", sweep.facts["dataset"])
-            if csg is not None:
-                model = sweep.title.removeprefix(f"{dataset} · ")
-                task = f"{dataset} (csg {csg:.3g})"
-                place: dict[str, Any] = {
-                    "panel": f"{model} · {task} · {words}",
-                    "row": task,
-                    "column": words,
-                }
-                place |= {"scale": dataset, "csg": csg}
-                cells = _accuracies(sweep, records)
-                models.setdefault(model, []).extend(place | cell for cell in cells)
+        for sweep in records.with_norm(norm):
+            csg = number(sweep.facts.get("csg"))
+            if csg is None:
+                continue
+            dataset, _, model = sweep.title.partition(" · ")
+            name = f"{model} · {dataset} (csg {csg:.3g}) · {words}"
+            place = {"panel": name, "column": words, "scale": dataset, "csg": csg}
+            models.setdefault(model, []).extend(_accuracies(sweep, records, place))
     most = max(models.values(), key=lambda cells: len({c["scale"] for c in cells}), default=[])
     if len({cell["scale"] for cell in most}) < 2:
         raise TstarError(
@@ -78,53 +60,43 @@ def bn_difference_data(records: Records) -> pd.DataFrame:
 
     A cell without a temperature has the best T of each side.
     """
-    pairs = sorted(records.pairs(), key=lambda pair: pair[1].title)
-    if not pairs:
+    rows: list[dict[str, Any]] = []
+    for plain, bn in sorted(records.pairs(), key=lambda pair: pair[1].title):
+        both = {T: (T, T) for T in bn.temperatures if T in plain.temperatures}
+        for T, (first, second) in {**both, np.nan: (plain.best, bn.best)}.items():
+            base, there = plain.curve.by_seed(first, bn.metric), bn.curve.by_seed(second, bn.metric)
+            values = [100 * (there[seed] - base[seed]) for seed in base.keys() & there.keys()]
+            if values:
+                rows.append(_place(bn) | _cell(bn, T, np.array(values), records))
+    if not rows:
         raise TstarError(
             'No condition was run with norm = "none" and with norm = "batch"; add the missing norm '
             "to the study."
         )
-    rows = [_place(bn) | cell for plain, bn in pairs for cell in _differences(plain, bn, records)]
-    frame = _frame(records, rows).replace({"temperature": {np.inf: np.nan}})
+    frame = _frame(records, rows)
     high = frame["value"].abs().quantile(0.9) or 1.0
     return frame.assign(frame="", low=-high, high=high)
 
 
 def _place(sweep: Sweep) -> dict[str, str]:
-    """An environment's panel: data set and way of training are its row, the model its column."""
+    """An environment's panel. Models stand side by side, if there are few."""
     model = say("model", sweep.facts.get("model"))
-    row = sweep.title.replace(f" · {model}", "", 1)
-    return {"panel": sweep.title, "row": row, "column": model, "scale": ""}
+    return {"panel": sweep.title, "column": model, "scale": ""}
 
 
-def _accuracies(sweep: Sweep, records: Records) -> Iterator[dict[str, float]]:
-    for T in sweep.temperatures:
-        yield _cell(sweep, T, 100 * sweep.seen(T), records)
+def _accuracies(sweep: Sweep, records: Records, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+    cells = (_cell(sweep, T, 100 * sweep.seen(T), records) for T in sweep.temperatures)
+    return [{**place, **cell} for cell in cells]
 
 
-def _differences(plain: Sweep, bn: Sweep, records: Records) -> Iterator[dict[str, float]]:
-    both = {T: (T, T) for T in bn.temperatures if T in plain.temperatures}
-    for T, (first, second) in {**both, np.inf: (plain.ranking[0], bn.ranking[0])}.items():
-        base, gain = (s.curve.by_seed(t, s.metric) for s, t in ((plain, first), (bn, second)))
-        values = [100 * (gain[seed] - base[seed]) for seed in base.keys() & gain.keys()]
-        if values:
-            yield _cell(bn, T, np.array(values), records)
-
-
-def _cell(sweep: Sweep, T: float, values: Array, records: Records) -> dict[str, float]:
+def _cell(sweep: Sweep, T: float, values: Array, records: Records) -> dict[str, Any]:
     M = int(sweep.facts.get("num_features") or 0)
     value = float(averaged(values, records.average or "median"))
     return {"num_features": M, "temperature": T, "value": value}
 
 
 def _frame(records: Records, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """One row per cell. Panels in a grid share all T, and the M of their row."""
     frame = pd.DataFrame(rows)
-    if places(frame) is not None:
-        cells = frame[["panel", "row", "column", "scale"]].drop_duplicates()
-        widths = frame[["row", "num_features"]].drop_duplicates()
-        whole = cells.merge(widths).merge(frame[["temperature"]].drop_duplicates(), how="cross")
-        frame = whole.merge(frame, how="left")
     frame.attrs |= {"metric": records.metric, "average": records.average or "median"}
     return frame
 
@@ -140,53 +112,45 @@ def _framed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-@styled
-def draw_heatmaps(frame: pd.DataFrame, legend: bool = True) -> Figure:
+def draw_heatmaps(frame: pd.DataFrame) -> Figure:
     label = "{average} {metric} accuracy [%] over seeds · framed: highest and second highest"
-    return _draw_maps(frame, legend, label, "viridis")
+    return _draw_maps(frame, label, "viridis")
 
 
-@styled
-def draw_bn_difference(frame: pd.DataFrame, legend: bool = True) -> Figure:
+def draw_bn_difference(frame: pd.DataFrame) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap
 
     # The colors of no BN and of BN, as in the other figures.
     colors = LinearSegmentedColormap.from_list("bn", [ORANGE, "#f4f4f4", BLUE])
     label = "{average} {metric} accuracy with BN − without, over the seeds of both [points]"
-    return _draw_maps(frame.fillna({"temperature": np.inf}), legend, label, colors)
+    return _draw_maps(frame.fillna({"temperature": np.inf}), label, colors)
 
 
-def _draw_maps(frame: pd.DataFrame, legend: bool, label: str, colors: Any) -> Figure:
+def _draw_maps(frame: pd.DataFrame, label: str, colors: Any) -> Figure:
     most = frame.groupby("panel")[["temperature", "num_features"]].nunique().max()
-    width = CELL[0] * most["temperature"] + 0.75
-    size = {"columns": max(1, min(4, int(9.5 // width))), "width": width}
-    size["height"] = CELL[1] * most["num_features"] + (0.85 if legend else 0.4)
-    figure, every, names, parts = drawn_panels(frame, **size)
-    image: Any = None
-    for axes, part in zip(every, parts, strict=True):
-        image = _draw_map(axes, part, colors)
+    width, columns = CELL[0] * most["temperature"] + 0.75, frame["column"].nunique()
+    if not 1 < columns <= 4:
+        columns = max(1, min(4, int(9.5 // width)))
     shown = label.format(**frame.attrs)
-    several = frame["scale"].nunique() > 1
-    below = f"\n{shown} · colors within a task" if legend and several else ""
-    labels = (f"temperature T{below}", "features M")
-    finish(figure, every, names, labels, width=max(18, int(width * 14)))
-    if legend and not several:
-        color_bar(figure, image, every, shown)
-    return figure
+    if frame["scale"].nunique() > 1:
+        shown += " · colors within a task"
+    size = {"width": width, "height": CELL[1] * most["num_features"] + 0.85}
+    size |= {"columns": columns, "title_width": max(18, int(width * 14))}
+    labels = (f"temperature T\n{shown}", "features M")
+    return draw_panels(frame, partial(_draw_map, colors=colors), labels, **size)
 
 
-def _draw_map(axes: Axes, part: pd.DataFrame, colors: Any) -> Any:
+def _draw_map(axes: Axes, rows: pd.DataFrame, colors: Any) -> None:
     """One panel, with the numbers in its cells; wide M at the top, as in the paper."""
     from matplotlib.patches import Rectangle
 
-    rows, columns = (sorted({*part[name]}) for name in ("num_features", "temperature"))
-    grid = part.pivot_table(index="num_features", columns="temperature", values="value")
-    grid = grid.reindex(index=rows, columns=columns)
-    low, high = part["low"].max(), part["high"].max()
+    grid = rows.pivot_table(index="num_features", columns="temperature", values="value")
+    widths, temperatures = [*grid.index], [*grid.columns]
+    low, high = rows["low"].max(), rows["high"].max()
     image = axes.imshow(grid.to_numpy(), origin="lower", cmap=colors, vmin=low, vmax=high)
-    cells = part[["num_features", "temperature", "value", "frame"]].dropna(subset="value")
+    cells = rows[["num_features", "temperature", "value", "frame"]]
     for M, T, value, mark in cells.itertuples(index=False, name=None):
-        m, t = rows.index(M), columns.index(T)
+        m, t = widths.index(M), temperatures.index(T)
         red, green, blue, _ = image.cmap(image.norm(value))
         light = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5
         text = f"{value:.1f}".replace("-0.0", "0.0")
@@ -198,11 +162,9 @@ def _draw_map(axes: Axes, part: pd.DataFrame, colors: Any) -> Any:
             line: Any = {"linewidth": wide, "linestyle": (0, (2, 1.2)) if dashed else "-"}
             frame = Rectangle((t - 0.44, m - 0.42), 0.88, 0.84, fill=False, edgecolor=color, **line)
             axes.add_patch(frame)
-    axes.set_xticks(range(len(columns)), [tick(T) for T in columns], fontsize=7)
-    axes.set_yticks(range(len(rows)), [f"{M:g}" for M in rows], fontsize=7)
+    axes.set_xticks(range(len(temperatures)), [tick(T) for T in temperatures], fontsize=7)
+    axes.set_yticks(range(len(widths)), [f"{M:g}" for M in widths], fontsize=7)
     # Cells of one shape, however many rows and columns a panel has.
     axes.set_aspect(CELL[1] / CELL[0])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    return image
+    axes.spines[:].set_visible(False)
