@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 import pytest
@@ -38,6 +39,24 @@ def test_a_killed_worker_costs_one_attempt_of_one_run(tmp_path):
 
     with Store(tmp_path / "runs.db", create=True) as store:
         tally = run_sweep(make_plan(study, store), store, engine, update=kill_once)
+    engine.close()
+    assert (tally.done, tally.failed, tally.retried) == (len(study), 0, 1)
+
+
+def test_a_worker_that_does_not_start_costs_one_attempt_of_one_run(study, tmp_path, monkeypatch):
+    """The server that forks workers was killed: its end of the pipe is closed."""
+    start, calls = BaseProcess.start, []
+
+    def start_second(process) -> None:
+        calls.append(process)
+        if len(calls) == 1:
+            raise EOFError("unexpected EOF")
+        start(process)
+
+    monkeypatch.setattr(BaseProcess, "start", start_second)
+    engine = LocalEngine(1, "cpu")
+    with Store(tmp_path / "runs.db", create=True) as store:
+        tally = run_sweep(make_plan(study, store), store, engine)
     engine.close()
     assert (tally.done, tally.failed, tally.retried) == (len(study), 0, 1)
 

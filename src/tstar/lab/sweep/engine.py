@@ -114,7 +114,8 @@ class LocalEngine:
                 "Worker processes import the script that starts the sweep, so the call must be "
                 "guarded: put it below if __name__ == '__main__':"
             )
-        error = f"The worker process ended with code {code} (-9: killed, often for want of memory)."
+        how = "did not start" if code is None else f"ended with code {code}"
+        error = f"The worker process {how} (-9: killed, often for want of memory)."
         return Outcome(key, "requeue", {"error": error})
 
     def forget(self, data: DataKey) -> None:
@@ -137,11 +138,15 @@ class _Worker:
         args = (theirs, dict(os.environ), share)
         # No daemon: a part of your own may start processes.
         self.process = context.Process(target=_serve, args=args, name=_WORKER)
-        self.process.start()
+        # The server that forks workers may be killed: collect() finds the closed link.
+        with contextlib.suppress(EOFError, ConnectionError):
+            self.process.start()
         theirs.close()
 
     def stop(self) -> None:
         self.link.close()
+        if self.process.pid is None:  # it never started
+            return
         self.process.terminate()
         self.process.join(5)
         if self.process.is_alive():
