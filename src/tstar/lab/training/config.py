@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tstar.checks import positive, share, whole
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, shown, unknown
 from tstar.lab.own import is_reference
 from tstar.training import SCENARIOS, Training, described, with_default
 
@@ -146,7 +146,7 @@ def check_kind(item: Any, value: object) -> None:
         return
     if value is None or (kinds[0] in ("bool", "str") and type(value).__name__ not in kinds):
         what = {"bool": "true or false", "str": "a string"}.get(kinds[0], "a number")
-        raise TstarError(f"{item.name} must be {what}, got {item.name}={value!r}.")
+        raise TstarError(f"{item.name} must be {what}, got {item.name}={shown(value)}.")
     if choices is None or not isinstance(value, str) or value in choices:
         return
     if not item.metadata.get("own"):
