@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tstar import checks
 from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.lab import own
-from tstar.lab.data import DataSet
-from tstar.lab.data.files import from_arrays
 from tstar.lab.sweep.spec import (
     FIELDS,
     OWN,
@@ -33,6 +31,9 @@ from tstar.lab.sweep.spec import (
     is_absolute,
 )
 from tstar.lab.training.config import check_kind
+
+if TYPE_CHECKING:
+    from tstar.lab.data import DataSet
 
 # What a study may hold, and of which kind.
 _TOP: dict[str, tuple[Any, str]] = {
@@ -141,6 +142,8 @@ def script_study(tables: Mapping[str, Any]) -> Study:
 
     Data in memory are named after what they hold, so that no others are taken for them.
     """
+    from tstar.lab.data.files import from_arrays  # needs torch, as a study file does not
+
     given: dict[str, dict[str, str]] = {}
     data: dict[str, DataSet] = {}
 
