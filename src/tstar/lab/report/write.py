@@ -25,9 +25,9 @@ from tstar.lab.report.tables import (
     conditions_table,
     own_tables,
 )
-from tstar.lab.sweep.columns import LABELS, default_of, json_object
+from tstar.lab.sweep.columns import LABELS, json_object
 from tstar.lab.sweep.provenance import commit
-from tstar.lab.sweep.spec import STUDY
+from tstar.lab.sweep.spec import FIELDS, STUDY
 from tstar.text import printable
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def facts(records: Records) -> list[tuple[str, str]]:
     pairs = [("runs", f"{len(frame):,}" + (f" ({by_status})" if by_status else ""))]
     for name in (name for name in STUDY if name in frame):
         listed = values(frame[name])
-        if listed and (name in SETTING or listed != text(default_of(name))):
+        if listed and (name in SETTING or listed != text(FIELDS[name].default)):
             pairs.append((LABELS[name], listed))
     return pairs
 
