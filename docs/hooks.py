@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html as markup
 import importlib.util
 import os
@@ -50,12 +49,7 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Put the tables, figures and sections where the pages name them."""
-    for name, table in (
-        ("cost", cost),
-        ("variance", variance),
-        ("coverage", coverage),
-        ("report", report),
-    ):
+    for name, table in (("coverage", coverage), ("report", report)):
         mark = f"{{{{ {name} }}}}"
         if mark in markdown:
             markdown = markdown.replace(mark, table())
@@ -70,7 +64,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Names without Sphinx's roles, whole options, and a copy button that takes the commands alone."""
+    """Names without Sphinx's roles, unbroken options, and a copy button that takes the commands alone."""
     html = re.sub(r":(?:func|class|meth|mod|attr):(?=<code>)", "", html)
     html = re.sub(r"<code>[^<]*</code>", lambda found: _whole(found[0]), html)
     return re.sub(r'<div class="highlight">.*?</div>', _copied, html, flags=re.DOTALL)
@@ -122,7 +116,7 @@ def _link(picture: str, words: str, target: str, folder: Path) -> str:
 
 @cache
 def pictures() -> list[Path]:
-    """Every figure that is kept in results/."""
+    """Every figure in results/."""
     found = [p for ending in ("png", "svg") for p in RESULTS.rglob(f"*.{ending}")]
     return sorted(found)
 
@@ -178,27 +172,7 @@ def report() -> str:
     )
 
 
-def cost() -> str:
-    lines = (RESULTS / "paper" / "cost.md").read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if line.startswith("|"))
-
-
 def coverage() -> str:
     """The first table of the coverage: one line a library."""
     text = (RESULTS / "coverage" / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
-
-
-def variance() -> str:
-    head = "| data | K | M | trained at T | diagonal | covariance | its share |"
-    lines = [head, "|---|--:|--:|--:|--:|--:|--:|"]
-    with (RESULTS / "paper" / "variance.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            trained = row["temperature"] if row["when"] == "after training" else "untrained"
-            parts = " | ".join(f"{float(row[key]):.2f}" for key in ("diagonal", "covariance"))
-            share = f"{100 * float(row['covariance_share']):.0f} %"
-            name = row["dataset"].removesuffix("_32")
-            lines.append(
-                f"| {name} | {row['classes']} | {row['features']} | {trained} | {parts} | {share} |"
-            )
-    return "\n".join(lines)

@@ -22,7 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 import typer
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from tstar.lab.cli import app as program
 from tstar.lab.sweep.study import load_study
@@ -151,11 +154,14 @@ def test_every_block_runs(page: Path, tmp_path, monkeypatch):
         pytest.importorskip(needed)
     folder(tmp_path)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
+    names: dict[str, object] = {"__name__": "page"} | yours()
     shown = [block for block in READ[page] if not block.dry]
     for block, after in itertools.pairwise([*shown, Block("", "", 0)]):
         where = f"{page.name}, line {block.line}"
-        if block.language == "python":
+        if "__main__" in block.text:  # a script, which its workers import
+            Path("script.py").write_text(block.text, encoding="utf-8")
+            subprocess.run([sys.executable, "script.py"], check=True, capture_output=True)
+        elif block.language == "python":
             with warnings.catch_warnings():
                 warnings.simplefilter("default")  # a user's session does not raise them either
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -185,6 +191,13 @@ def run(words: list[str], shown: list[str], where: str) -> None:
         wanted = " ".join(line.split())
         assert wanted in plain[at:], f"{where}: {wanted!r} is not in\n{done.stdout}"
         at = plain.index(wanted, at) + 1
+
+
+def yours() -> dict[str, object]:
+    """What the pages take from their reader: a network and a loader."""
+    model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 10))
+    data = TensorDataset(torch.randn(320, 20), torch.arange(320) % 10)
+    return {"torch": torch, "model": model, "train_loader": DataLoader(data, 32)}
 
 
 def folder(where: Path) -> None:

@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 
 def listed():
     text = PAGE.read_text(encoding="utf-8")
-    text = text[text.index("| name |") : text.index("`label_smoothing` of a training")]
+    text = text[text.index("| name |") : text.index("A training's `label_smoothing`")]
     rows = re.findall(r"^\| `([\w-]+)` \|[^|]*\|([^|]*)\| (\d+) \|$", text, re.MULTILINE)
     return {name: (needs, int(runs)) for name, needs, runs in rows}
 
