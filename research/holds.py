@@ -201,16 +201,17 @@ def draw() -> None:
             curve["sem"],
             marker="o",
             color=color,
-            label=f"M = {M}",
+            label=f"M = {M} ({curve['seeds'].min()} seeds)",
         )
         for accuracy_ in rows["accuracy"][rows["norm"] == "none"]:
             axes.axhline(accuracy_, color=color, linestyle=":", linewidth=1)
         known = Training("sgd", lr=0.1, steps=7800, batch_size=128)
         marks = {"cn": tstar.temperature(M, 10), "law": law_temperature(M, 10, known)}
         marks["base"] = tstar.temperature(M, variant="base")
-        height = curve["accuracy"].min() - 0.3
         for name, T in marks.items():
-            axes.annotate(name, (T, height), color=color, ha="center", fontsize=8)
+            axes.axvline(T, color=color, linestyle="--", linewidth=0.7)
+            top = {"transform": axes.get_xaxis_transform(), "rotation": 90, "va": "top"}
+            axes.text(T, 0.98, f" {name}", color=color, ha="right", fontsize=8, **top)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("T, with a BatchNorm before the output layer")
     axes.set_ylabel("test accuracy [%]")
@@ -272,13 +273,8 @@ def main() -> None:
         text = re.sub(rf"(<!-- {name} -->).*?(<!-- / -->)", lambda m: m[1] + value + m[2], text)  # noqa: B023
         print(f"{name}: {value}")
     if REGIME.exists():
-        table = regime_table()
-        text = re.sub(
-            r"(<!-- table regime -->\n\n).*?(\n*<!-- end of table -->)",
-            lambda m: f"{m[1]}{table}\n{m[2].lstrip(chr(10)) and m[2]}",
-            text,
-            flags=re.DOTALL,
-        )
+        block = r"(<!-- table regime -->\n).*?(<!-- end of table -->)"
+        text = re.sub(block, rf"\1\n{regime_table()}\n\n\2", text, flags=re.DOTALL)
         draw()
     PAGE.write_text(text, encoding="utf-8")
 

@@ -34,7 +34,12 @@ UNUSED: dict[str, Any] = dict.fromkeys(_NONE.split()) | dict(
 )
 UNUSED |= dict(loss="cross-entropy", head_lr=1.0, head_init="own")
 IGNORED = {"sgd": ("beta1", "beta2"), **dict.fromkeys(("adam", "adamw"), ("momentum", "nesterov"))}
-GONE = ("mixup", "dropout", "ema")
+GONE = {
+    "mixup": 0.0,
+    "dropout": 0.0,
+    "ema": 0.0,
+    "backbone": "as-is",
+}  # and what they were if unused
 SAME = [
     "val_accuracy",
     "test_accuracy",
@@ -53,7 +58,7 @@ def old_key(asked: Mapping[str, Any]) -> str:
         *IGNORED.get(asked["optimizer"], ()),
         *(["epochs"] if asked["steps"] is not None else []),
     }
-    gone = {name for name in GONE if not asked.get(name)}
+    gone = {name for name in ("mixup", "dropout", "ema") if not asked.get(name)}
     content = {
         n: v
         for n, v in asked.items()
@@ -65,7 +70,7 @@ def old_key(asked: Mapping[str, Any]) -> str:
 
 def new_spec(asked: Mapping[str, Any]) -> Spec:
     """The spec of today; one that used what is no more is refused by name."""
-    if used := {name: asked[name] for name in GONE if asked.get(name)}:
+    if used := {n: asked[n] for n, unused in GONE.items() if asked.get(n, unused) != unused}:
         raise TstarError(f"A run has {used}, which no field has any more; leave it out first.")
     known = {name: value for name, value in asked.items() if name not in GONE}
     known["samples"] = known.pop("train_samples", None)

@@ -9,6 +9,7 @@ import toy
 from torch import nn
 
 import tstar
+import tstar.monitor
 
 
 class Net(nn.Module):
@@ -35,6 +36,7 @@ for _ in range(5):
         optimizer.zero_grad()
         nn.functional.nll_loss(model(x), y).backward()
         optimizer.step()
+model = tstar.monitor.recalibrate(model, loader)  # after 30 steps the statistics lag behind
 accuracy, x = toy.accuracy(model, data), data[0]
 noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
 held_out = toy.loader((x + 6 * noise, data[1]))

@@ -42,7 +42,7 @@ def test_what_was_read_stays_as_it_is():
         with pytest.raises(TstarError, match="data frame or the path of a store"):
             read(wrong)
     for wrong in ("none.db", "none.csv"):
-        with pytest.raises(TstarError, match=rf"'{wrong}' .*(does not exist|No such file)"):
+        with pytest.raises(TstarError, match=rf"{wrong}' .*(does not exist|No such file)"):
             read(wrong)
 
 

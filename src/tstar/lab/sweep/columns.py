@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from tstar.lab.sweep.spec import FIELDS, kind_of
@@ -73,12 +73,6 @@ WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
 OPENED = ("options", *(name for name, item in TABLE.items() if item.metadata.get("json")))
 # 0, 1, or the name of a part of your own: SQLite keeps text in a column of numbers as text.
 MIXED = tuple(name for name, item in TABLE.items() if "bool | str" in str(item.type))
-
-
-def default_of(name: str) -> Any:
-    """What a run has in a column by default, as a store writes it."""
-    value = TABLE[name].default
-    return int(value) if isinstance(value, bool) else None if value is MISSING else value
 
 
 def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
