@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tstar.lab.paper.catalogue import SPECS, Spec, expected_marks
+from tstar.lab.paper.catalogue import SPECS, Printed, expected_marks
 from tstar.lab.paper.loading import marks, table
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def discrepancies() -> list[Check]:
     return [check for check in checks() if not check.agrees]
 
 
-def _averages(kind: Spec) -> Iterator[Check]:
+def _averages(kind: Printed) -> Iterator[Check]:
     for _, line in table(kind.name).iterrows():
         cells = [float(line[column]) for column in kind.values]
         yield Check(
@@ -86,7 +86,7 @@ def _averages(kind: Spec) -> Iterator[Check]:
         )
 
 
-def _marks(kind: Spec) -> Iterator[Check]:
+def _marks(kind: Printed) -> Iterator[Check]:
     """Marks column by column within a block; the average's marks follow the printed averages."""
     frame, printed = table(kind.name), marks(kind.name)
     blocks = [frame] if kind.block is None else [part for _, part in frame.groupby(kind.block)]
@@ -136,7 +136,7 @@ def population_deviation(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
 
 
-def _row(kind: Spec, line: pd.Series) -> str:
+def _row(kind: Printed, line: pd.Series) -> str:
     return " · ".join(str(line[key]) for key in kind.keys if line[key] != "")
 
 
