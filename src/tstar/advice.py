@@ -52,7 +52,7 @@ def recommend(
 ) -> Recommendation:
     """Which recipe suits this way of training: a row of the table, as numbers for this model.
 
-    It changes nothing, and reads one batch of the data. What is not known is taken to be usual, and
+    It changes nothing, and reads one batch of the data. It assumes usual values for the rest, and
     the advice says so.
 
     Args:
@@ -182,8 +182,8 @@ class Recommendation(Drawn):
             f"Widened heads: {self.row.widened}." if self.row.widened else "",
             f"Your model: {model}; M = {case.num_features}, K = {case.num_classes}.",
             f"Your training: {', '.join(f'{n} {v}' for n, v in t.to_dict().items())}.",
-            f"Not known, taken to be usual: {', '.join(sorted(case.assumed)) or 'nothing'}.",
-            *(f"Mind {risk}" for risk in self._risks()),
+            f"Assumed, since you did not pass them: {', '.join(sorted(case.assumed)) or 'nothing'}.",
+            *(f"Risk: {risk}" for risk in self._risks()),
         ]
         return "\n".join(filter(None, lines))
 
@@ -192,7 +192,7 @@ class Recommendation(Drawn):
             return "leave the model as it is; what would help is not known."
         if self.leave:
             done = self.row.changes
-            return "nothing more; your training is as advised." if done else self.row.do
+            return "nothing more; your training is already as advised." if done else self.row.do
         what = []
         if self.norm:
             what.append(f"insert a BatchNorm before {', '.join(map(repr, self.heads))}")
@@ -208,9 +208,9 @@ class Recommendation(Drawn):
 
     def _expect(self) -> str:
         if not self.row.known:
-            return "not known: too little like it was measured."
+            return "not known: we measured too few trainings like it."
         if not self.row.changes:
-            return "the accuracy that you have: no recipe gained here."
+            return "no change: no recipe gained here."
         gain = self.row.native or self.row.widened
         return f"{gain} over the plain model at its usual recipe."
 
@@ -231,9 +231,9 @@ class Recommendation(Drawn):
             )
         if self.case.assumed:
             names = (f"{n} = {getattr(t, n)}" for n in sorted(self.case.assumed))
-            yield f"this assumes {', '.join(names)}; tell recommend if yours differs."
+            yield f"this assumes {', '.join(names)}; pass yours to recommend if it differs."
         if not self.row.known:
-            yield "a gain that is missed: only a comparison on your own model can tell."
+            yield "a missed gain: only a comparison on your own model can tell."
         elif self.norm:
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."
         elif not self.leave:
@@ -294,7 +294,7 @@ class Recommendation(Drawn):
             set_rates(optimizer, layers, scheduler=scheduler, **numbers)
         elif self.live and not self.leave:
             warn(
-                "The advice changes the rate, and the optimizer that recommend saw was not passed: "
+                "The advice changes the learning rate, but apply() got no optimizer: call "
                 "advice.apply(model, optimizer)."
             )
         return model

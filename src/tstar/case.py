@@ -1,6 +1,6 @@
 """What is known of a training before it starts: of the model, of the data, and how one trains.
 
-``read_case`` fills one frozen record. What is not known is taken to be usual, and the record names
+``read_case`` fills one frozen record. It takes usual values for what is not known, and names
 it. Nothing is decided here: that is done in ``recipes.py`` and ``advice.py``.
 """
 

@@ -189,7 +189,9 @@ class Explanation(Drawn):
         lines += [f"  {term.expression:<30}{term.value:>+10.4f}" for term in self.terms]
         lines += [f"  {note}" for note in self.notes]
         if self.coefficients in published().values():
-            lines.append("  Fitted with SGD at 0.1 over 200 epochs; tstar.recommend knows others.")
+            lines.append(
+                "  Fitted with SGD at 0.1 over 200 epochs; for another training ask tstar.recommend."
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def explain(
       α·sqrt(M) = 0.4051·8             +3.2408
       β                                +6.6560
       δ·ln K = -1.973·ln 10            -4.5430
-      Fitted with SGD at 0.1 over 200 epochs; tstar.recommend knows others.
+      Fitted with SGD at 0.1 over 200 epochs; for another training ask tstar.recommend.
     """
     if hasattr(type(num_features), "named_modules"):  # a torch module
         from tstar.output_layer import find_head
@@ -263,7 +265,7 @@ def explain(
     terms = tuple(_terms(chosen, M, K, difficulty))
     total = math.fsum(term.value for term in terms)
     if not math.isfinite(total):
-        raise TstarError(f"The coefficients {chosen.name!r} give {total}: too large numbers.")
+        raise TstarError(f"The coefficients {chosen.name!r} give T = {total}; use smaller numbers.")
     used = {
         "num_features": M,
         "num_classes": K if chosen.delta is not None else None,

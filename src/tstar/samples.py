@@ -50,7 +50,7 @@ class Samples:
         return ((self.x[i], self.y[i]) for i in chosen)
 
 
-@guarded("The data could not be opened")
+@guarded("Your data could not be opened")
 def open_samples(data: Any, labels: Any = None) -> Samples:
     """Recognize what ``data`` are; no sample is read yet.
 
@@ -92,7 +92,7 @@ def sample_count(data: Any) -> int | None:
     return None if _is_iterator(data) else open_samples(data).samples
 
 
-@guarded("The first batch of the data could not be read")
+@guarded("The first batch of your data could not be read")
 def first_batch(data: Any) -> Any:
     """Two samples as a model takes them; ``None`` if they cannot be known.
 
@@ -265,7 +265,7 @@ def pair(item: Any, column: str | None = None) -> tuple[Any, Any]:
         return item[0], item[1]
     raise TstarError(
         "Each item of the data must be a (sample, label) pair or a dictionary with both, got "
-        f"{type(item).__name__}; pass labels=… if they are kept apart."
+        f"{type(item).__name__}; pass labels=… if they are stored separately."
     )
 
 

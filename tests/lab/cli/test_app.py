@@ -98,10 +98,10 @@ def test_a_usage_error_says_what_was_not_understood_and_where_help_is(main, word
 @pytest.mark.parametrize(
     ("kind", "code", "lines"),
     [
-        ("key", 1, ["error KeyError: 'absent'", "This was not expected: add --debug"]),
+        ("key", 1, ["error KeyError: 'absent'", "tstar did not expect this: add"]),
         ("file", 1, ["error No such file or directory: /nowhere/to/be found"]),
         ("sklearn", 1, ["error This needs the package 'sklearn'; install it with: pip install"]),
-        ("markup", 1, ["error RuntimeError: a [bold]list[/] of [1, 2]", "This was not"]),
+        ("markup", 1, ["error RuntimeError: a [bold]list[/] of [1, 2]", "tstar did not"]),
         ("ours", 1, ["error T must be positive, got -1."]),
         ("interrupt", 130, []),
         ("warning", 0, ["warning mind the step"]),

@@ -63,7 +63,7 @@ def test_per_environment_recovers_each_environment():
 def test_one_data_set_cannot_be_cross_validated(small):
     with pytest.raises(TstarError, match="at least two data sets, got task0"):
         left_out(small.query("dataset == 'task0'"), "base")
-    with pytest.raises(TstarError, match=r"With 'task\d' left out: .*told apart"):
+    with pytest.raises(TstarError, match=r"With 'task\d' left out: .*cannot be separated"):
         left_out(small.query("dataset in ['task0', 'task4']"))
 
 

@@ -85,4 +85,6 @@ def _describe(error: Exception) -> str:
         package = error.name.partition(".")[0]
         return f"This needs the package {package!r}; install it with: pip install 'tstar[all]'"
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"{text}\nThis was not expected: add --debug for the traceback, and please report it."
+    return (
+        f"{text}\ntstar did not expect this: add --debug for the traceback, and please report it."
+    )

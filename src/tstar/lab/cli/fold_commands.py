@@ -35,7 +35,7 @@ def fold(
 ) -> None:
     """Fold a saved tempered model into the plain architecture's weights.
 
-    By default it is written beside the checkpoint, as NAME.folded.SUFFIX.
+    The default output is NAME.folded.SUFFIX beside the checkpoint.
 
     Example: tstar fold checkpoint.pt -o plain.pt
     """

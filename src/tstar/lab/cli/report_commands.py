@@ -144,7 +144,7 @@ def report(
     study: OfStudy = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the paper's figures and tables, and one page with all of them, from your runs.
+    """Make a page with the paper's figures and tables from your runs.
 
     Example: tstar report runs.db -o report/
     """
@@ -181,7 +181,7 @@ def figure(
 ) -> None:
     """Draw one figure (as NAME.svg by default; .pdf, .png too), or print its data.
 
-    Those of the softmax, the loss and the model need no runs.
+    The figures of the softmax, the loss and the model need no runs.
 
     Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
     """

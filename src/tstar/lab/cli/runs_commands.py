@@ -18,7 +18,7 @@ from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, opened
 from tstar.lab.sweep.spec import FIELDS
 from tstar.text import printable
 
-runs = typer.Typer(help="Look at stored runs, export and merge them.", no_args_is_help=True)
+runs = typer.Typer(help="List, show, export and merge stored runs.", no_args_is_help=True)
 app.add_typer(runs, name="runs", rich_help_panel=RESEARCH)
 
 _EMPTY = "–"

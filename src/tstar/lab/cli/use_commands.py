@@ -36,7 +36,7 @@ def temperature(
     coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The paper's temperature, and its terms.
+    """Compute the paper's T*, and print its terms.
 
     Example: tstar temperature --features 2048 --classes 8 --csg 3.85
     """
@@ -60,7 +60,7 @@ def recommend(
     as_json: AsJson = False,
     **training: Any,
 ) -> None:
-    """What to do with a model before training it, what to expect, and the main risk.
+    """Advise how to train a model: what to do, what to expect, and the main risk.
 
     Example: tstar recommend --model timm/resnet50 --data path/to/images --optimizer sgd --lr 0.1
     """
@@ -79,7 +79,7 @@ def recommend(
 
 @app.command(rich_help_panel=USE)
 def recipes() -> None:
-    """The table that recommend reads: what to do in which training, and what it gained.
+    """Print the table behind recommend: a recipe for each way of training, and its gain.
 
     Example: tstar recipes
     """
@@ -99,7 +99,7 @@ def csg(
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
-    """The difficulty of a data set (cumulative spectral gradient), and T for common widths.
+    """Measure how hard a data set is (cumulative spectral gradient), and print T* by width.
 
     Example: tstar csg path/to/images
     """
@@ -123,7 +123,7 @@ def csg(
     tell("\n".join(rest))
     tell(
         f"\nThe paper's T* by M, the width of the output layer's input (coefficients: {variant}), "
-        "for SGD at 0.1 over 200 epochs; for another training: tstar recommend"
+        "for SGD at 0.1 over 200 epochs; for another training ask tstar recommend"
     )
     show([{"M": "T*", **{str(M): f"{why.temperature:.2f}" for M, why in found.items()}}])
 
@@ -142,7 +142,7 @@ def check(
     as_json: AsJson = False,
     **training: Any,
 ) -> None:
-    """Train plain and as recommend advises, all steps or what the budget allows, and compare.
+    """Train a model plain and as advised, as far as the budget allows, and compare.
 
     Example: tstar check --model resnet10 --features 64 --data digits --epochs 10 --budget 2
     """

@@ -53,7 +53,7 @@ def open_data(
     train, _ = parts_of(data)
     if train is not data:
         return open_data(train, labels)
-    with guarded("The data could not be opened"):
+    with guarded("Your data could not be opened"):
         if isinstance(data, Mapping):
             return core.open_samples(*core.pair(data, labels if isinstance(labels, str) else None))
         if isinstance(labels, str) and hasattr(data, "columns") and labels in data.columns:

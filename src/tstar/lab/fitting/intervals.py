@@ -50,8 +50,8 @@ def _draw(
             return problem
     n, p = problem.design.shape
     raise TstarError(
-        f"The bootstrap over conditions needs more conditions than {n} to tell {p} coefficients "
-        "apart; leave the bootstrap out, or add runs."
+        f"The bootstrap over conditions needs more conditions than {n} to separate {p} coefficients; "
+        "leave the bootstrap out, or add runs."
     )
 
 

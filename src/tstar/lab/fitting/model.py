@@ -100,7 +100,7 @@ def problem(
         ]
         reason = "; ".join(fixed) or "their inputs are linear combinations of each other"
         raise TstarError(
-            f"{', '.join(names)} must be told apart by the {len(design)} condition(s), but "
+            f"{', '.join(names)} cannot be separated with {len(design)} condition(s): "
             f"{reason}; add runs that differ in it, or choose a simpler variant."
         )
     return Problem(curves, design, names)
