@@ -49,9 +49,15 @@ def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
 
     model = tstar.temper(Model(), 9.0, head="out")
     schedule = TemperatureCallback(tstar.Schedule.linear(1.0, 7.0, steps=6), every)
-    logs = train(model, tmp_path, [schedule], gradient_accumulation_steps=accumulate)
+    logged = []
+
+    class Log(hf.TrainerCallback):  # as those of trackers, which come later
+        def on_log(self, args, state, control, logs=None, **kwargs):
+            logged.append(logs)
+
+    train(model, tmp_path, [schedule, Log()], gradient_accumulation_steps=accumulate)
     assert model.seen == expected
-    assert logs[0]["temperature"] == 1
+    assert logged[0]["temperature"] == 1
 
 
 @pytest.mark.parametrize("fold", [True, False])
