@@ -67,7 +67,7 @@ def test_runs_that_cannot_tell_the_coefficients_apart_are_drawn_again():
     spans = intervals(made, pose, replicates=20, seed=0)
     assert spans["beta"] == pytest.approx((11.0, 11.0))
     # One condition cannot tell α from β, however often it is drawn.
-    with pytest.raises(TstarError, match="needs more conditions than 1 to tell 2 coefficients"):
+    with pytest.raises(TstarError, match="needs more conditions than 1 to separate 2 coefficients"):
         intervals(made[:1], pose, replicates=2, seed=0)
 
 
