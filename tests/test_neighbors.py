@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.csg_data import SETS, brute_neighbors
 from tstar import neighbors
-from tstar.neighbors import Bounds, Rows, nearest
+from tstar.neighbors import Bounds, Vectors, nearest
 
 
 @pytest.fixture(params=[8, 160])
@@ -67,7 +67,7 @@ def test_products_beyond_float32s_whole_numbers_are_still_ranked_exactly(sketche
 def test_distances_are_those_by_hand(dtype, width, monkeypatch):
     monkeypatch.setattr(neighbors, "_GATHERED", 20_000)
     data = np.random.default_rng(0).integers(0, 120, (70, width)).astype(dtype)
-    wide, rows = data.astype(np.int64), Rows(data)
+    wide, rows = data.astype(np.int64), Vectors(data)
     scale = 1.0 if rows.bytes else rows.scale
     for q in (3, 8):
         expected = ((wide - wide[q]) ** 2).sum(axis=1) * scale**2
@@ -91,7 +91,7 @@ def test_so_for_other_rows(name, monkeypatch):
 
 
 def _check_bounds(data):
-    rows, queries = Rows(data), np.arange(0, len(data), 15)
+    rows, queries = Vectors(data), np.arange(0, len(data), 15)
     for sketched in (True, False):
         bounds, loose = Bounds(rows, sketched), 0.0
         scores = np.empty((len(queries), len(data)), np.float32)

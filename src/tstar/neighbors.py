@@ -47,7 +47,7 @@ def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True)
     array([[1, 0],
            [2, 1]])
     """
-    rows = Rows(data)
+    rows = Vectors(data)
     bounds = Bounds(rows, sketched and data.shape[1] > 2 * _DIRECTIONS)
     step = min(len(queries), max(1, _SCORES // max(data.shape)))
     scores = np.empty((step, -(-len(data) // _GROUP) * _GROUP), np.float32)
@@ -67,7 +67,7 @@ def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True)
     return found
 
 
-def _kth(rows: Rows, query: np.int64, scores: F32, k: int) -> float:
+def _kth(rows: Vectors, query: np.int64, scores: F32, k: int) -> float:
     """The k-th squared distance among some rows that are likely to be near."""
     least = scores.reshape(_GROUP, -1).min(axis=0)
     first = min(k + _MARGIN, len(least)) - 1
@@ -76,7 +76,7 @@ def _kth(rows: Rows, query: np.int64, scores: F32, k: int) -> float:
     return float(np.partition(squares, k - 1)[k - 1])
 
 
-class Rows:
+class Vectors:
     """Rows in float32, centered and scaled by a power of two, and their exact distances.
 
     Rows of bytes are whole numbers x − 128.
@@ -129,7 +129,7 @@ class Rows:
 class Bounds:
     """float32 vectors, with their squares, whose distances are lower bounds of the rows'."""
 
-    def __init__(self, rows: Rows, sketched: bool) -> None:
+    def __init__(self, rows: Vectors, sketched: bool) -> None:
         self.rows, self.sketched, self.error = rows, sketched, 2 * _UNIT
         if not sketched:
             return
@@ -177,7 +177,7 @@ class Bounds:
         return np.asarray(most, np.float32)
 
 
-def directions(rows: Rows) -> F32:
+def directions(rows: Vectors) -> F32:
     """V (D×p): about the leading principal directions, by two power iterations from p rows."""
     N, D = rows.data.shape
     some = rows[slice(None, None, max(1, N // _MOST_ROWS, N * D // _BASIS))]
