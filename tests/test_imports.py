@@ -15,7 +15,7 @@ MAP = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 
 # The files of the core in the order in which they are read; each imports those before it alone.
-PURE = ("errors", "text", "checks", "imports", "training", "law", "formula")  # Python alone
+PURE = ("text", "errors", "imports", "training", "law", "formula")  # Python alone
 MODEL = ("samples", "head", "output_layer", "task", "schedule", "groups", "monitor", "surgery")
 ORDER = (*PURE, *MODEL, "neighbors", "difficulty", "case", "recipes", "advice")
 ON_USE = {("formula", "output_layer")}  # temperature(model) alone

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.case import Case, read_case
-from tstar.checks import read_json
-from tstar.errors import TstarError, guarded, warn
+from tstar.errors import TstarError, guarded, read_json, warn
 from tstar.formula import temperature as paper_temperature
 from tstar.groups import set_rates
 from tstar.law import law_temperature

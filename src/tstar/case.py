@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar import output_layer as layers
-from tstar.checks import positive, whole
+from tstar.errors import positive, whole
 from tstar.samples import batch_count, first_batch, sample_count
 from tstar.training import (
     Training,

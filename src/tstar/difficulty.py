@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar import samples as labeled
-from tstar.checks import whole
-from tstar.errors import TstarError, guarded
+from tstar.errors import TstarError, guarded, whole
 from tstar.neighbors import nearest
 from tstar.text import printable, tracked
 

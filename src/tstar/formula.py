@@ -19,8 +19,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
-from tstar.checks import number, positive, positive_csg, read_json, whole
-from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.errors import (
+    TstarError,
+    guarded,
+    number,
+    positive,
+    positive_csg,
+    read_json,
+    shown,
+    unknown,
+    whole,
+)
 from tstar.text import Drawn
 
 if TYPE_CHECKING:

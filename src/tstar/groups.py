@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tstar.checks import positive
-from tstar.errors import TstarError, guarded, unknown, warn
+from tstar.errors import TstarError, guarded, positive, unknown, warn
 from tstar.head import TemperedHead
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
 from tstar.training import (

@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tstar.checks import positive
-from tstar.errors import TstarError, unknown, warn
+from tstar.errors import TstarError, positive, unknown, warn
 
 Norm = Literal["batch"]
 _BATCH_NORM: dict[type[nn.Module], type[_BatchNorm]] = {

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar import output_layer as layers
-from tstar.checks import whole
-from tstar.errors import TstarError, TstarWarning, guarded, warn
+from tstar.errors import TstarError, TstarWarning, guarded, warn, whole
 from tstar.head import TemperedHead, weight_of
 
 _MEMORY = 10  # batches after which the running statistics should have forgotten most

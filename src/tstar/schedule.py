@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tstar.checks import positive, whole
-from tstar.errors import TstarError
+from tstar.errors import TstarError, positive, whole
 
 if TYPE_CHECKING:
     from torch import nn

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tstar import output_layer as layers
-from tstar.checks import positive
-from tstar.errors import TstarError, guarded, warn
+from tstar.errors import TstarError, guarded, positive, warn
 from tstar.formula import explain
 from tstar.groups import join_optimizer
 from tstar.head import (

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
-from tstar.checks import number, positive, share, whole
-from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.errors import TstarError, guarded, number, positive, share, shown, unknown, whole
 
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")

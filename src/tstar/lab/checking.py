@@ -19,8 +19,7 @@ import torch
 from torch import nn
 
 from tstar.advice import Recommendation
-from tstar.checks import positive, whole
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, positive, unknown, whole
 from tstar.formula import temperature
 from tstar.lab import own
 from tstar.lab.data.door import as_task

@@ -18,8 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tstar.checks import whole
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, unknown, whole
 from tstar.imports import require
 from tstar.lab.cells import disarmed
 from tstar.lab.data import load

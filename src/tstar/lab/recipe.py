@@ -13,8 +13,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tstar.checks import share
-from tstar.errors import TstarError
+from tstar.errors import TstarError, share
 from tstar.lab import own
 from tstar.training import Training
 

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tstar.checks import share, whole
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, share, unknown, whole
 
 Domain = Literal["image", "signal", "text", "tokens", "vector"]
 # Dimensions and dtype of the samples of each domain.

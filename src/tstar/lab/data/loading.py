@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tstar.checks import whole
-from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.errors import TstarError, guarded, shown, unknown, whole
 from tstar.lab import own
 from tstar.lab.data import cifar100
 from tstar.lab.data.catalogue import CATALOGUE

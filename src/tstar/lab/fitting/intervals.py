@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.checks import whole
-from tstar.errors import TstarError
+from tstar.errors import TstarError, whole
 from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.resampling import redrawn
 from tstar.lab.fitting.model import Problem, tells_apart

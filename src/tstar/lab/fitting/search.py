@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.checks import whole
+from tstar.errors import whole
 from tstar.imports import require
 from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.reading import Metric

@@ -20,8 +20,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from tstar.checks import positive
-from tstar.errors import TstarError, guarded, unknown
+from tstar.errors import TstarError, guarded, positive, unknown
 from tstar.imports import lazy
 from tstar.lab import own
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 
-from tstar.checks import positive, share, whole
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError, positive, share, unknown, whole
 from tstar.formula import temperature
 
 ROW_NORM = 1 / math.sqrt(3)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from tstar.checks import whole
-from tstar.errors import TstarError
+from tstar.errors import TstarError, whole
 from tstar.lab.methods.closed_forms import fixed
 from tstar.lab.recipe import Method, Recipe, Setting
 

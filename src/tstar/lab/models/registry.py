@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from tstar.checks import whole
-from tstar.errors import TstarError, guarded, unknown
+from tstar.errors import TstarError, guarded, unknown, whole
 from tstar.lab import own
 from tstar.lab.models import layers
 from tstar.lab.models.convolutional import cnn4, convnext4, pyramidnet10, resnet10, vgg9

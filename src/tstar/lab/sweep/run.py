@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tstar.checks import positive, whole
-from tstar.errors import TstarError, guarded
+from tstar.errors import TstarError, guarded, positive, whole
 from tstar.lab import own
 from tstar.lab.sweep import shared
 from tstar.lab.sweep.columns import FINAL, opened

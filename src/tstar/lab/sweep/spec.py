@@ -10,8 +10,7 @@ from functools import cached_property, partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from tstar.checks import positive, share, whole
-from tstar.errors import TstarError
+from tstar.errors import TstarError, positive, share, whole
 from tstar.lab.training.config import Config
 from tstar.training import described
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tstar import checks
-from tstar.errors import TstarError, guarded, shown, unknown
+from tstar.errors import LARGEST_FILE, TstarError, guarded, shown, unknown, whole
 from tstar.lab import own
 from tstar.lab.sweep.spec import (
     FIELDS,
@@ -79,7 +78,7 @@ def load_study(path: str | Path, changes: Sequence[str] = ()) -> Study:
     """Read a study from a TOML file; ``changes`` are as on the command line: ``["lr=0.03"]``."""
     path = Path(path)
     with guarded(f"The study {str(path)!r} could not be read; check the path"):
-        if path.exists() and not (path.is_file() and path.stat().st_size <= checks.LARGEST_FILE):
+        if path.exists() and not (path.is_file() and path.stat().st_size <= LARGEST_FILE):
             raise TstarError(f"The study {str(path)!r} must be a regular file of at most 1 MB.")
         text = path.read_text(encoding="utf-8")
     return parse_study(text, path.stem, path.parent, changes)
@@ -192,7 +191,7 @@ def _with_seeds(grid: Mapping[str, Any]) -> dict[str, Any]:
     if "seeds" in table:
         if "seed" in table:
             raise TstarError("Give seed or seeds, not both.")
-        seeds = checks.whole("seeds", table.pop("seeds"), least=1, most=_MOST_RUNS)
+        seeds = whole("seeds", table.pop("seeds"), least=1, most=_MOST_RUNS)
         table["seed"] = list(range(seeds))
     return table
 

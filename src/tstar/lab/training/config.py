@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from tstar.checks import positive, share, whole
-from tstar.errors import TstarError, shown, unknown
+from tstar.errors import TstarError, positive, share, shown, unknown, whole
 from tstar.lab.own import is_reference
 from tstar.training import SCENARIOS, Training, described, with_default
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from tstar.checks import number
-from tstar.errors import TstarError, shown
+from tstar.errors import TstarError, number, shown
 from tstar.lab import own
 from tstar.lab.files import written
 from tstar.lab.measuring import Scores, evaluate, predict

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tstar.checks import number
+from tstar.errors import number
 from tstar.lab import own
 from tstar.lab.training.config import Config
 
