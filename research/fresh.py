@@ -27,11 +27,10 @@ from typing import Any
 import pandas as pd
 
 import tstar
-from tstar.lab.sweep.columns import FINAL
 from tstar.lab.sweep.execute import Job, execute
 from tstar.lab.sweep.materials import DataKey, build_model, load_data, make_example
 from tstar.lab.sweep.run import run_study
-from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.spec import FINAL, Spec
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import Study
 from tstar.lab.sweep.transfer import export

@@ -22,8 +22,7 @@ from typing import Any
 import pandas as pd
 
 from tstar.errors import TstarError
-from tstar.lab.sweep.columns import COLUMNS, json_object, own_scores
-from tstar.lab.sweep.spec import FIELDS, Spec
+from tstar.lab.sweep.spec import COLUMNS, FIELDS, Spec, json_object, own_scores
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.transfer import load_runs, rows_of
 

@@ -15,7 +15,7 @@ from tstar.lab import data, load_runs, methods, run_study
 from tstar.lab.comparing import compare, comparison_study, view
 from tstar.lab.data.files import write_npz
 from tstar.lab.models import fitting_model
-from tstar.lab.sweep.columns import COLUMNS
+from tstar.lab.sweep.spec import COLUMNS
 
 DEFAULT = [0.80, 0.82, 0.79, 0.83, 0.81]
 BETTER = [0.84, 0.87, 0.82, 0.88, 0.86]

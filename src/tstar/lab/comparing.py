@@ -23,7 +23,6 @@ from tstar.imports import require
 from tstar.lab.cells import disarmed
 from tstar.lab.data import load
 from tstar.lab.statistics import Paired, holm, paired
-from tstar.lab.sweep.columns import json_object
 from tstar.lab.sweep.materials import (
     DataKey,
     build_model,
@@ -33,7 +32,7 @@ from tstar.lab.sweep.materials import (
     make_example,
 )
 from tstar.lab.sweep.run import run_study
-from tstar.lab.sweep.spec import is_absolute
+from tstar.lab.sweep.spec import is_absolute, json_object
 from tstar.lab.sweep.study import Study, script_study
 from tstar.lab.sweep.transfer import load_runs
 from tstar.output_layer import find_head

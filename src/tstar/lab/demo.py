@@ -21,8 +21,8 @@ from tstar.advice import Recommendation, recommend
 from tstar.lab.comparing import comparison_study
 from tstar.lab.data import DataSet, load
 from tstar.lab.models import fitting_model
-from tstar.lab.sweep.columns import opened
 from tstar.lab.sweep.run import run_study
+from tstar.lab.sweep.spec import opened
 from tstar.lab.sweep.store import Store
 
 TRAIN_IMAGES = 400

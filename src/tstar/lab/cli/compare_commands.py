@@ -57,7 +57,7 @@ def compare(
     from tstar.lab import methods as registry
     from tstar.lab.comparing import comparison_study, view_study
     from tstar.lab.models import names as adjustable
-    from tstar.lab.sweep.columns import opened
+    from tstar.lab.sweep.spec import opened
     from tstar.lab.sweep.transfer import rows_of
 
     if methods.strip() == "list":

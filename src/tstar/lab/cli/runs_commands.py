@@ -14,8 +14,7 @@ from tstar.errors import unknown
 from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import AsJson, OfStudy, Store, Where, about
 from tstar.lab.cli.terminal import counted, duration, show, tell, tell_json
-from tstar.lab.sweep.columns import LABELS, STATUSES, TABLE, opened
-from tstar.lab.sweep.spec import FIELDS
+from tstar.lab.sweep.spec import FIELDS, LABELS, STATUSES, TABLE, opened
 from tstar.text import printable
 
 runs = typer.Typer(help="List, show, export and merge stored runs.", no_args_is_help=True)

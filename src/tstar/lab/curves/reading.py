@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tstar.errors import TstarError, guarded
 from tstar.imports import require
-from tstar.lab.sweep.columns import FINAL, TABLE, json_object
-from tstar.lab.sweep.spec import FIELDS, kind_of
+from tstar.lab.sweep.spec import FIELDS, FINAL, TABLE, json_object, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd

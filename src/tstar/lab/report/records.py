@@ -22,8 +22,7 @@ from tstar.lab.curves.conditions import Average, without
 from tstar.lab.curves.reading import Metric, ordinary
 from tstar.lab.paper.catalogue import METHODS
 from tstar.lab.report.law import law, of_paper
-from tstar.lab.sweep.columns import LABELS, TABLE
-from tstar.lab.sweep.spec import OWN
+from tstar.lab.sweep.spec import LABELS, OWN, TABLE
 from tstar.text import printable
 
 # Facts that stand elsewhere in a figure or table, or that follow from the data set.

@@ -28,7 +28,7 @@ from tstar.lab.paper.catalogue import METHODS, SPECS, Printed, dataset_name, exp
 from tstar.lab.paper.loading import marks, model_name, printed
 from tstar.lab.report.law import law, number, of_paper
 from tstar.lab.report.records import Records, Sweep, text
-from tstar.lab.sweep.columns import LABELS
+from tstar.lab.sweep.spec import LABELS
 from tstar.text import escaped, printable
 
 # -- what a table is -----------------------------------------------------------------------------

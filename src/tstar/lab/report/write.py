@@ -25,9 +25,8 @@ from tstar.lab.report.tables import (
     conditions_table,
     own_tables,
 )
-from tstar.lab.sweep.columns import LABELS, json_object
 from tstar.lab.sweep.provenance import commit
-from tstar.lab.sweep.spec import FIELDS, STUDY
+from tstar.lab.sweep.spec import FIELDS, LABELS, STUDY, json_object
 from tstar.text import printable
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from tstar.errors import TstarError
 from tstar.lab import own
 from tstar.lab.data import DataSet
 from tstar.lab.recipe import Setting
-from tstar.lab.sweep.columns import SCORES, own_scores
 from tstar.lab.sweep.materials import (
     DataKey,
     build_model,
@@ -28,7 +27,7 @@ from tstar.lab.sweep.materials import (
 )
 from tstar.lab.sweep.provenance import versions
 from tstar.lab.sweep.shared import checksum
-from tstar.lab.sweep.spec import Places, Spec
+from tstar.lab.sweep.spec import SCORES, Places, Spec, own_scores
 from tstar.lab.sweep.study import Sources
 from tstar.lab.training.loop import Checkpoint
 from tstar.lab.training.running import run

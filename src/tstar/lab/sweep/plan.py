@@ -12,7 +12,6 @@ from tstar import difficulty
 from tstar.errors import TstarError, guarded
 from tstar.lab.data import DataSet
 from tstar.lab.sweep import shared
-from tstar.lab.sweep.columns import FINAL
 from tstar.lab.sweep.execute import Job
 from tstar.lab.sweep.materials import (
     DataKey,
@@ -22,7 +21,7 @@ from tstar.lab.sweep.materials import (
     load_data,
     make_example,
 )
-from tstar.lab.sweep.spec import Places, Spec
+from tstar.lab.sweep.spec import FINAL, Places, Spec
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import Study
 from tstar.lab.training.parts import make_parts

@@ -14,13 +14,12 @@ from typing import Any
 from tstar.errors import TstarError, guarded, positive, whole
 from tstar.lab import own
 from tstar.lab.sweep import shared
-from tstar.lab.sweep.columns import FINAL, opened
 from tstar.lab.sweep.engine import Engine, make_engine, refuse_workers
 from tstar.lab.sweep.execute import Outcome
 from tstar.lab.sweep.materials import DataKey
 from tstar.lab.sweep.plan import Todo, make_plan
 from tstar.lab.sweep.provenance import commit
-from tstar.lab.sweep.spec import Spec
+from tstar.lab.sweep.spec import FINAL, Spec, opened
 from tstar.lab.sweep.store import Store, owned, real_path
 from tstar.lab.sweep.study import Study, load_study, script_study
 

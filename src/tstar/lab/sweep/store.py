@@ -19,8 +19,7 @@ from typing import Any
 
 from tstar.errors import TstarError, guarded
 from tstar.lab.files import written
-from tstar.lab.sweep.columns import COLUMNS, FINAL, WRITTEN, json_object
-from tstar.lab.sweep.spec import FIELDS, Spec
+from tstar.lab.sweep.spec import COLUMNS, FIELDS, FINAL, WRITTEN, Spec, json_object
 
 SCHEMA = 7  # PRAGMA user_version: a higher one is a newer tstar's
 

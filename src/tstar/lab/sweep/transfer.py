@@ -13,7 +13,7 @@ from tstar.errors import TstarError, guarded, shown, unknown
 from tstar.imports import require
 from tstar.lab.cells import DISARMED, disarmed
 from tstar.lab.files import written
-from tstar.lab.sweep.columns import COLUMNS, FINAL, MIXED, STATUSES, json_object
+from tstar.lab.sweep.spec import COLUMNS, FINAL, MIXED, STATUSES, json_object
 from tstar.lab.sweep.store import Store
 
 if TYPE_CHECKING:
