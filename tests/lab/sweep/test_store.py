@@ -69,6 +69,13 @@ def test_a_checkpoint_stays_until_its_run_is_stored(path, specs):
             finish(store, specs[0])
             assert file.exists()
         assert not file.exists()
+        # A kill between the commit and the end of together(), and in the midst of writing.
+        other, weights = store.checkpoint_path(specs[1].key), store.weights_path(specs[0].key)
+        weights.parent.mkdir()
+        for left in (file, other, weights, other.with_suffix(".part")):
+            left.touch()
+        store.clear_up()
+        assert {*path.parent.glob("*.*/*")} == {other, weights}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")

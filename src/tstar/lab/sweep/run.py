@@ -119,7 +119,7 @@ def run_study(
         Store(store, create=True) as opened,
         shared.shared_folder(folder),
     ):
-        opened.remove_parts()
+        opened.clear_up()
         plans = []
         for whole_study, mine in zip(studies, parts, strict=True):
             for name, size in {(spec.dataset, spec.size) for spec in mine.specs}:

@@ -203,11 +203,14 @@ class Store(AbstractContextManager["Store"]):
         with written(path) as part:
             part.write_bytes(content)
 
-    def remove_parts(self) -> None:
-        """Remove files that a process was writing when it was killed."""
+    def clear_up(self) -> None:
+        """Remove what a killed process left: files half written, checkpoints of finished runs."""
+        finished = {key for key, status in self.status().items() if status in FINAL}
         for folder in (self.weights_path("").parent, self.checkpoint_path("").parent):
-            for part in folder.glob("*.part"):
-                part.unlink(missing_ok=True)
+            for path in folder.glob("*"):
+                old = folder.name.endswith(".checkpoints") and path.stem in finished
+                if path.suffix == ".part" or old:
+                    path.unlink(missing_ok=True)
 
     def close(self) -> None:
         self._db.close()
