@@ -24,7 +24,7 @@ def run(advised: bool, samples: int, epochs: int) -> float:
     if advised:
         advice = tstar.recommend(model, loader, optimizer="sgd", momentum=0.9, epochs=epochs, **how)
         print(advice)
-        how = {"lr": advice.lr, "weight_decay": advice.weight_decay}
+        how["lr"] = advice.lr
         groups = tstar.param_groups(model, advice.temperature, **how, rescale=True)
     train(model, torch.optim.SGD(groups, momentum=0.9, **how), loader, epochs)
     return accuracy(model, held_out)  # nothing to fold

@@ -173,7 +173,7 @@ def predict(root: str) -> pd.DataFrame:
                 {"number": training.number, "user_lr": lr, "user_weight_decay": decay}
                 | {"row": advice.row.name, "known": advice.row.known, "norm": advice.norm}
                 | {"temperature": advice.temperature, "lr": advice.lr}
-                | {"weight_decay": advice.weight_decay, "head_lr": advice.head_lr, "csg": csg}
+                | {"weight_decay": decay, "head_lr": None, "csg": csg}
                 | {n: getattr(gain, n, None) for n in ("n", "median", "low", "high")}
             )
     return pd.DataFrame(lines).astype({"n": "Int64"})

@@ -29,7 +29,6 @@ from tstar.recipes import Gain, Row, cells, facts
 
 FOLDER = ROOT / "results" / "recipes"
 SHIPPED = ROOT / "src" / "tstar" / "recipes.json"
-SINCE = "0.3"
 MOST = 10.0  # points: in comparisons a gain counts at most so much, so that no one run decides
 DRAWS = 2000
 USUAL_DECAY = {"sgd": 5e-4, "adam": 0.01}
@@ -47,6 +46,21 @@ WORDS = {  # of sources
 
 
 # -- the rows --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Thought(Row):
+    """A row that was thought of: no row of the table changes the decay or the head's rate alone.
+
+    ``decay`` is in multiples of the usual one, ``head_rate`` of the rate of the training.
+    """
+
+    decay: float | None = None
+    head_rate: float | None = None
+
+    @property
+    def changes(self) -> bool:
+        return super().changes or self.decay is not None or self.head_rate is not None
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A row, and how it comes into the table.
@@ -66,7 +80,7 @@ def candidates() -> list[Candidate]:
     made = []
     for entry in tomllib.loads(text)["rows"]:
         extra = {name: entry.pop(name, "") for name in ("rule", "refused")}
-        row = Row(**entry, since=SINCE, known=entry["do"] != "not known.")
+        row = Thought(**entry, known=entry["do"] != "not known.")
         made.append(Candidate(row, **extra))
     return made
 
@@ -79,7 +93,7 @@ def base() -> list[Row]:
 Advice = Callable[[Measured], float | None]  # points over plain; nothing if it was not measured
 
 
-def wanted(m: Measured, row: Row) -> Arm:
+def wanted(m: Measured, row: Thought) -> Arm:
     """The row in multiples of the user's numbers, which it never lowers."""
     t = m.case.training
     rate = decay = head = 1.0
@@ -94,7 +108,7 @@ def wanted(m: Measured, row: Row) -> Arm:
     return Arm(row.norm is not None, "1" if T is None else str(T), rate, decay, head)
 
 
-def gain(m: Measured, row: Row) -> float | None:
+def gain(m: Measured, row: Thought) -> float | None:
     """Of the arm that was run nearest to the row's rate, within a factor of two."""
     return always(wanted(m, row))(m) if row.changes else 0.0
 
@@ -441,7 +455,10 @@ def page(table: Sequence[Row]) -> str:
 def main() -> None:
     table = with_gains()
     blank = {item.name: item.default for item in fields(Row)}
-    entries = [{k: v for k, v in asdict(row).items() if v != blank[k]} for row in table]
+    entries = [
+        {name: value for name, value in asdict(row).items() if value != blank.get(name)}
+        for row in table
+    ]
     text = json.dumps({"rows": entries}, indent=1, ensure_ascii=False)
     SHIPPED.write_text(text + "\n", encoding="utf-8")
     (FOLDER / "README.md").write_text(page(table), encoding="utf-8")

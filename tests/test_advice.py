@@ -12,7 +12,7 @@ from torch.optim import lr_scheduler as schedulers
 import tstar
 from tests.cases import random_case
 from tstar import TstarError, TstarWarning
-from tstar.advice import HIGHEST_HEAD_RATE, Recommendation, advise, recommend
+from tstar.advice import Recommendation, advise, recommend
 from tstar.case import read_case
 from tstar.law import law_temperature
 from tstar.recipes import Gain, Row, find_row, rows
@@ -21,12 +21,10 @@ from tstar.training import Training
 GAIN = Gain(12, 0.5, 0.9, -1.0, 3.0, 0.4, 0.1)
 LAW = Row("law", {}, "norm, T, rate", norm="batch", temperature="law", rate=3.0, native=GAIN)
 RATE = Row("rate", {}, "rate", rate=3.0, native=GAIN)
-DECAY = Row("decay", {}, "decay", decay=3.0, native=GAIN)
-HEAD = Row("head", {}, "the head's rate", head_rate=10.0, native=GAIN)
 PAPER = Row("paper", {}, "norm, T*", norm="batch", temperature="csgcn", native=GAIN)
 LEAVE = Row("leave", {}, "leave the model as it is.")
 UNKNOWN = replace(LEAVE, name="unknown", known=False)
-EVERY = (LAW, RATE, DECAY, HEAD, PAPER, LEAVE, UNKNOWN)
+EVERY = (LAW, RATE, PAPER, LEAVE, UNKNOWN)
 
 
 def network(M=128, K=10):
@@ -46,32 +44,21 @@ def advised(row, net=None, **known):
 # -- from a row to numbers -------------------------------------------------------------------------
 def test_the_numbers_of_each_kind_of_row():
     law = advised(LAW)
-    assert (law.norm, law.lr, law.weight_decay, law.head_lr) == ("batch", 0.3, 5e-4, None)
+    assert (law.norm, law.lr) == ("batch", 0.3)
     how = Training("sgd", lr=0.3, steps=1000, batch_size=128, weight_decay=5e-4)
     assert law.temperature == law_temperature(128, 10, how)
     assert (advised(RATE).lr, advised(RATE).temperature, advised(RATE).norm) == (0.3, 1.0, None)
-    assert advised(DECAY).weight_decay == pytest.approx(1.5e-3)
-    assert (advised(HEAD).head_lr, advised(HEAD).lr) == (1.0, 0.1)
     assert advised(PAPER).temperature == tstar.temperature(128, 10)
     assert advised(PAPER, csg=4.0).temperature == tstar.temperature(128, 10, 4.0)
     assert advised(LEAVE).leave
     assert not advised(LEAVE).surgery
 
 
-@pytest.mark.parametrize(("lr", "head"), [(1e-5, 1e-4), (1e-3, 0.01), (5e-3, 0.01), (0.03, 0.03)])
-def test_adam_s_head_is_not_faster_than_what_was_measured(lr, head):
-    advice = advised(HEAD, optimizer="adamw", lr=lr)
-    assert advice.head_lr == pytest.approx(head)
-    assert advice.head_lr <= max(lr, HIGHEST_HEAD_RATE)
-
-
 def follow(advice):
     """The case after the advice was applied."""
-    numbers = {"lr": advice.lr, "weight_decay": advice.weight_decay}
-    case = replace(advice.case, training=replace(advice.training, **numbers))
-    normed = case.normed or advice.norm is not None
+    case = replace(advice.case, training=replace(advice.training, lr=advice.lr))
     T = advice.temperature if advice.surgery else case.temperature
-    return replace(case, normed=normed, temperature=T, head_lr=advice.head_lr)
+    return replace(case, norm=advice.norm, temperature=T)
 
 
 @pytest.mark.parametrize("seed", range(0, 3000, 100))
@@ -87,7 +74,6 @@ def test_following_the_advice_once_is_enough(seed):
             assert again.leave, (number, row.name)
             assert again.temperature == first.temperature
             assert first.lr >= case.training.lr
-            assert first.weight_decay >= case.training.weight_decay
             assert first.lr <= max(case.training.lr, (row.rate or 1) * case.usual_lr * 1.001)
         assert find_row(follow(advise(case, find_row(case), heads=("fc",)))) is find_row(case)
 
@@ -98,8 +84,7 @@ def test_saying_more_never_turns_the_advice_round():
         row = find_row(case)
         assert find_row(replace(case, csg=9.0)) is row
         tuned = find_row(replace(case, training=replace(case.training, tuned=True)))
-        assert tuned.rate is None, "rate and decay of a tuned training stay"
-        assert tuned.decay is None
+        assert tuned.rate is None, "the rate of a tuned training stays"
         assert not tuned.surgery or row.surgery or not row.known
 
 
@@ -235,7 +220,7 @@ def recommend_by(row, net, optimizer, **known):
     return advised(row, net, optimizer=optimizer, lr=None, **known)
 
 
-@pytest.mark.parametrize("row", [LAW, RATE, DECAY, HEAD, PAPER])
+@pytest.mark.parametrize("row", [LAW, RATE, PAPER])
 def test_applying_and_asking_again_says_that_all_is_done(row):
     net = network()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
@@ -305,8 +290,7 @@ SCHEDULERS = {
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-@pytest.mark.parametrize(("row", "body", "head"), [(RATE, 3, 3), (HEAD, 1, 10)])
-def test_a_scheduler_goes_on_from_the_new_rate(name, row, body, head):
+def test_a_scheduler_goes_on_from_the_new_rate(name):
     """Each rate of the whole schedule is a multiple of that of a twin without the advice."""
 
     def rates(apply):
@@ -315,7 +299,7 @@ def test_a_scheduler_goes_on_from_the_new_rate(name, row, body, head):
         optimizer = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
         scheduler = SCHEDULERS[name](optimizer)
         if apply:
-            advised(row, net).apply(net, optimizer, scheduler)
+            advised(RATE, net).apply(net, optimizer, scheduler)
         rates = []
         for epoch in range(1, 10):
             held = [(g["lr"], {*map(id, g["params"])}) for g in optimizer.param_groups]
@@ -325,5 +309,5 @@ def test_a_scheduler_goes_on_from_the_new_rate(name, row, body, head):
             scheduler.step(*([epoch] if name in ("plateau", "timm") else []))
         return rates
 
-    wanted = [[body * a, body * b, head * c] for a, b, c in rates(False)]
-    assert rates(True)[1:] == [pytest.approx(row) for row in wanted[1:]]
+    wanted = [[3 * rate for rate in epoch] for epoch in rates(False)]
+    assert rates(True)[1:] == [pytest.approx(epoch) for epoch in wanted[1:]]

@@ -34,7 +34,7 @@ def test_what_may_stand_between(between, found):
     head = find_head(model)
     assert has_preceding_norm(model, head) is found
     assert has_preceding_norm(model.requires_grad_(False), head) is found
-    assert read_case(model.requires_grad_(True), **HOW)[0].normed is found
+    assert read_case(model.requires_grad_(True), **HOW)[0].own_norm is found
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_a_network_of_one_size_is_run_on_the_first_batch(size):
 def test_a_tempered_model_is_the_same_case_with_its_temperature():
     plain, _ = read_case(network(), **HOW)
     case, _ = read_case(temper(network(), 7.0), **HOW)
-    assert (case.temperature, case.normed) == (7.0, True)
-    assert (plain.temperature, plain.normed) == (None, False)
+    assert (case.temperature, case.norm, case.own_norm) == (7.0, "batch", False)
+    assert (plain.temperature, plain.norm, plain.own_norm) == (None, None, False)
     for name in ("num_features", "num_classes", "training", "norms", "kind", "assumed"):
         assert getattr(case, name) == getattr(plain, name), name
 

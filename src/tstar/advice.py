@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tstar.case import Case, read_case
 from tstar.errors import TstarError, guarded, read_json, warn
-from tstar.formula import temperature as paper_temperature
-from tstar.groups import set_rates
+from tstar.formula import explain
+from tstar.groups import set_rate
 from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
 from tstar.recipes import Row, find_row, rows
@@ -25,16 +25,15 @@ from tstar.samples import count_classes
 from tstar.surgery import temper, untemper
 from tstar.task import check_task
 from tstar.text import Drawn
-from tstar.training import Training
+from tstar.training import Training, body_rate, unwrapped
 
 if TYPE_CHECKING:
     from torch import nn
 
-HIGHEST_HEAD_RATE = 0.01  # of Adam's family: what was measured in fine-tuning
 LARGE_T = 8.0  # above it the confidences that folding keeps were seen to be far off
 SMALL_BATCH = 8
 _SOFT = ("SoftTargetCrossEntropy", "KLDivLoss", "kl_div")
-_NUMBERS = ("temperature", "norm", "lr", "weight_decay", "head_lr")
+_NUMBERS = ("temperature", "norm", "lr")
 
 
 @guarded("recommend() failed while reading your model or data")
@@ -51,8 +50,8 @@ def recommend(
 ) -> Recommendation:
     """Which recipe suits this way of training: a row of the table, as numbers for this model.
 
-    It changes nothing, and reads one batch of the data. It assumes usual values for the rest, and
-    the advice says so.
+    It changes nothing: it reads two samples, and runs a copy of the model on them. It assumes usual
+    values for the rest, and the advice says so.
 
     Args:
         model: the classifier; M and K are read from its output layer.
@@ -88,42 +87,44 @@ def recommend(
         notes.append(f"the data have {count} classes, the output layer {case.num_classes}.")
     if getattr(loss, "__name__", type(loss).__name__) in _SOFT:
         notes.append("soft targets (mixup, distillation): only hard labels were measured.")
-    live = hasattr(training.get("optimizer"), "step")
+    live, lr = hasattr(training.get("optimizer"), "step"), training.get("lr")
+    if live and lr is not None:
+        own = body_rate(unwrapped(training["optimizer"]), heads[0].layer, training.get("scheduler"))
+        if own != lr:
+            notes.append(f"this is for lr = {lr:g} as you said, but the optimizer has {own}.")
     tempered = {head.layer: path for path, head in tempered_heads(unwrap(model)).items()}
     paths = tuple(tempered.get(each.layer, each.path) for each in heads)
-    return advise(case, find_row(case), heads=paths, notes=tuple(notes), live=live)
+    return advise(case, find_row(case), notes, heads=paths, live=live)
 
 
-def advise(case: Case, row: Row, **more: Any) -> Recommendation:
+def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Recommendation:
     """A row as numbers for one case."""
-    t = case.training
-    lr, decay = t.lr, t.weight_decay
+    lr, notes = case.training.lr, list(notes)
     if row.rate is not None:
         lr = max(lr or 0.0, round(row.rate * case.usual_lr, 12))  # 0.3, not 0.3 + 4e-17
-    if row.decay is not None:
-        decay = max(decay or 0.0, round(row.decay * (5e-4 if t.family == "sgd" else 0.01), 12))
-    head_lr = case.head_lr
-    if row.head_rate is not None and head_lr is None and lr is not None:
-        head_lr = round(row.head_rate * lr, 12)
-        head_lr = max(lr, min(head_lr, HIGHEST_HEAD_RATE)) if t.family == "adam" else head_lr
     M, K, T = case.num_features, case.num_classes, case.temperature or 1.0
     if row.temperature == "law":
-        T = law_temperature(M, K, replace(t, lr=lr))
+        T = law_temperature(M, K, replace(case.training, lr=lr))
     elif row.temperature in ("cn", "csgcn"):
-        T = paper_temperature(M, K, case.csg if row.temperature == "csgcn" else None)
-    elif isinstance(row.temperature, int | float):
+        paper = explain(M, K, case.csg if row.temperature == "csgcn" else None)
+        T, notes = paper.temperature, [*notes, *paper.notes]
+        if row.temperature == "csgcn" and case.csg is None:
+            notes.append(
+                "T* is the paper's without csg; pass csg=tstar.csg(data) for the full one."
+            )
+    elif row.temperature is not None:
         T = float(row.temperature)
-    norm = row.norm if not case.normed else None
-    more |= {"temperature": T, "norm": norm, "lr": lr, "weight_decay": decay, "head_lr": head_lr}
-    return Recommendation(case=case, row=row, **more)
+    norm = row.norm if row.surgery else case.norm
+    numbers: dict[str, Any] = {"temperature": T, "norm": norm, "lr": lr, "notes": tuple(notes)}
+    return Recommendation(case=case, row=row, **numbers, **more)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Recommendation(Drawn):
     """A row of the table as numbers for one model.
 
-    ``print(advice)`` says it in four lines, ``advice.details()`` in more. ``lr``, ``weight_decay``,
-    ``head_lr`` (``None``: the same), ``temperature`` and ``norm`` are there to use.
+    ``print(advice)`` says it in four lines, ``advice.details()`` in more. ``lr``, ``temperature``
+    and ``norm`` ("batch": before the output layer) are there to use.
     """
 
     case: Case
@@ -132,8 +133,6 @@ class Recommendation(Drawn):
     temperature: float = 1.0
     norm: str | None = None
     lr: float | None = None
-    weight_decay: float | None = None
-    head_lr: float | None = None
     notes: tuple[str, ...] = ()
     live: bool = False  # an optimizer object was given to ``recommend``
 
@@ -144,8 +143,8 @@ class Recommendation(Drawn):
 
     @property
     def surgery(self) -> bool:
-        """Whether the model itself changes; if not, rate and decay may."""
-        return self.norm is not None or self._divides
+        """Whether the model itself changes; if not, the rate may."""
+        return self.norm != self.case.norm or self._divides
 
     @property
     def _divides(self) -> bool:
@@ -155,9 +154,7 @@ class Recommendation(Drawn):
     @property
     def leave(self) -> bool:
         """Whether there is nothing to change: so says the table, or all is done."""
-        t = self.training
-        same = (self.lr, self.weight_decay, self.head_lr)
-        return not self.surgery and same == (t.lr, t.weight_decay, self.case.head_lr)
+        return not self.surgery and self.lr == self.training.lr
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(self, name)!r}" for name in _NUMBERS)
@@ -188,21 +185,19 @@ class Recommendation(Drawn):
 
     def _do(self) -> str:
         if not self.row.known:
-            return "leave the model as it is; what would help is not known."
+            return "leave the model as it is; we have no measurements for this way of training."
         if self.leave:
             done = self.row.changes
             return "nothing more; your training is already as advised." if done else self.row.do
         what = []
-        if self.norm:
-            what.append(f"insert a BatchNorm before {', '.join(map(repr, self.heads))}")
+        if self.norm != self.case.norm:
+            where = ", ".join(map(repr, self.heads))
+            done = "insert a BatchNorm before" if self.norm else "remove the BatchNorm before"
+            what.append(f"{done} {where}")
         if self._divides:
             what.append(f"divide the logits by T = {self.temperature:.4g}")
-        for name in ("lr", "weight_decay"):
-            value, before = getattr(self, name), getattr(self.training, name)
-            if value != before:
-                what.append(f"set {name} to {value:g} (in place of {before:g})")
-        if self.head_lr != self.case.head_lr:
-            what.append(f"train the output layer at lr {self.head_lr:g}")
+        if self.lr != self.training.lr:
+            what.append(f"set lr to {self.lr:g} (in place of {self.training.lr:g})")
         return f"{', '.join(what)}: model = advice.apply(model, optimizer)"
 
     def _expect(self) -> str:
@@ -236,7 +231,7 @@ class Recommendation(Drawn):
         elif self.norm:
             yield "batches that are not shuffled: the BatchNorm needs several classes in each."
         elif not self.leave:
-            yield "another rate or decay can fail; a seed alone moves accuracy by a point or two."
+            yield "another rate can fail; a seed alone moves accuracy by a point or two."
         else:
             yield "none: nothing changes."
 
@@ -271,7 +266,7 @@ class Recommendation(Drawn):
     def apply(
         self, model: nn.Module, optimizer: Any = None, scheduler: Any = None, **options: Any
     ) -> nn.Module:
-        """The model as advised, changed in place, and the optimizer at the advised rate and decay.
+        """The model as advised, changed in place, and the optimizer at the advised rate.
 
         Args:
             model: the model that the advice is for. If it is tempered already, its T is set.
@@ -283,14 +278,11 @@ class Recommendation(Drawn):
         """
         if self.row.surgery:
             model = self._operate(model, optimizer, options)
-        columns = {"lr": self.row.rate, "weight_decay": self.row.decay}
-        columns["head_lr"] = self.row.head_rate
-        numbers = {name: getattr(self, name) for name, cell in columns.items() if cell is not None}
-        if not numbers:
+        if self.row.rate is None:
             return model
         if optimizer is not None:
             layers = [unwrap(model).get_submodule(path) for path in self.heads]
-            set_rates(optimizer, layers, scheduler=scheduler, **numbers)
+            set_rate(optimizer, layers, self.lr, scheduler)
         elif self.live and not self.leave:
             warn(
                 "The advice changes the learning rate, but apply() got no optimizer: call "
@@ -301,21 +293,18 @@ class Recommendation(Drawn):
     def _operate(self, model: nn.Module, optimizer: Any, options: dict[str, Any]) -> nn.Module:
         """Norm and T as advised; a head that is tempered already gets this T."""
         heads = tempered_heads(unwrap(model))
-        wanted = None if self.case.normed and not heads else self.row.norm
-        if heads and all((head.norm is None) == (wanted is None) for head in heads.values()):
+        if heads and all((head.norm is not None) == bool(self.norm) for head in heads.values()):
             for head in heads.values():
                 head.set_temperature(self.temperature)
             return model
         if heads:
             untemper(model, inplace=True)
-        paths = list(heads or self.heads)
-        for record in resolve_heads(model, paths, options.get("example_input")):
-            M, K = self.case.num_features, self.case.num_classes
-            if (record.num_features, record.num_classes) != (M, K):
-                warn(
-                    f"The advice is for M = {M}, K = {K}, but it is applied to {record}; call "
-                    "tstar.recommend for this model."
-                )
-        steps = self.training.steps
-        options = {"inplace": True, "steps": steps, "norm": wanted, "head": paths} | options
-        return temper(model, self.temperature, optimizer=optimizer, **options)
+        records = resolve_heads(model, list(heads or self.heads), options.get("example_input"))
+        M, K = self.case.num_features, self.case.num_classes
+        if (records[0].num_features, records[0].num_classes) != (M, K):
+            warn(
+                f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
+                "tstar.recommend for this model."
+            )
+        known = {"inplace": True, "steps": self.training.steps, "norm": self.norm}
+        return temper(model, self.temperature, head=records, optimizer=optimizer, **known | options)

@@ -6,6 +6,7 @@ it. Nothing is decided here: that is done in ``recipes.py`` and ``advice.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,8 +39,8 @@ class Case:
     """A model, its data and its training.
 
     ``norms`` is "batch-norms", "layer-norms", "no norms", or "frozen" if the output layer alone is
-    trained; ``kind`` "convnet", "transformer", "mlp" or "recurrent". ``assumed`` names the fields
-    of the training that were not known and are taken to be usual.
+    trained; ``kind`` "convnet", "transformer", "mlp" or "recurrent", or "linear" for a frozen one.
+    ``assumed`` names the fields of the training that were not known and are taken to be usual.
     """
 
     num_features: int  # M of the output layer
@@ -48,8 +49,9 @@ class Case:
     norms: str
     kind: str
     csg: float | None = None
-    normed: bool = False  # a batch norm stands just before the output layer already
+    own_norm: bool = False  # the model's own batch norm stands just before the output layer
     temperature: float | None = None  # T of a model that is tempered already
+    norm: str | None = None  # "batch" if it has the norm that ``temper`` inserts
     head_lr: float | None = None  # the output layer's, if it has a rate of its own
     batch: int | None = None  # samples of one forward pass, which a BatchNorm sees
     dense: bool = False  # a label for each pixel or token
@@ -96,8 +98,7 @@ def read_case(
     own_rate = None
     if hasattr(optimizer, "param_groups") and norms != "frozen":
         own_rate = own_head_rate(optimizer, heads[0].layer, training.get("scheduler"))
-    tempered = [*layers.working_heads(net).values()]
-    normed = any(t.norm for t in tempered) or layers.has_preceding_norm(net, heads[0], example)
+    tempered = next(iter(layers.working_heads(net).values()), None)
     case = Case(
         heads[0].num_features,
         whole("num_classes", num_classes or heads[0].num_classes, least=2),
@@ -105,10 +106,11 @@ def read_case(
         norms,
         "linear" if norms == "frozen" else kind,
         csg=None if csg is None else positive("csg", csg, zero=True),
-        normed=normed,
-        temperature=float(tempered[0].temperature) if tempered else None,
+        own_norm=layers.has_preceding_norm(net, heads[0], example),
+        temperature=None if tempered is None else float(tempered.temperature),
+        norm=None if tempered is None or tempered.norm is None else "batch",
         head_lr=own_rate,
-        batch=training.get("batch_size") or _batch_size(data),
+        batch=_batch_size(data, training),
         dense=heads[0].dense,
         assumed=frozenset(assumed),
     )
@@ -116,25 +118,30 @@ def read_case(
 
 
 # -- the training ----------------------------------------------------------------------------------
-def _batch_size(data: Any) -> int | None:
+def _batch_size(data: Any, training: Mapping[str, Any]) -> int | None:
+    """Samples of one batch of one process."""
     sampler = getattr(data, "batch_sampler", None)
-    return getattr(data, "batch_size", None) or getattr(sampler, "batch_size", None)
+    by_args = getattr(training.get("args"), "per_device_train_batch_size", None)
+    by_loader = getattr(data, "batch_size", None) or getattr(sampler, "batch_size", None)
+    return training.get("batch_size") or by_loader or by_args
 
 
 def _read_training(data: Any, training: dict[str, Any], layer: nn.Module) -> Training:
     """How one trains; a DataLoader knows its batch size and the steps of an epoch."""
     known = dict(training)
-    size = _batch_size(data)
-    own_batches = known.get("batch_size") in (None, size) and known.get("samples") is None
+    own_batches = known.get("batch_size") in (None, _batch_size(data, {}))
+    own_batches &= known.get("samples") is None
     if data is not None:
-        known["batch_size"] = known.get("batch_size") or size
+        known["batch_size"] = _batch_size(data, known)
         known["samples"] = known.get("samples") or sample_count(data)
-    made = Training.of(**known, layer=layer)
+    if known.get("args") is not None and known.get("accumulate", 1) == 1:
+        known["accumulate"] = known["args"]
+    record = Training.of(**known, layer=layer)
     batches = batch_count(data) if data is not None and own_batches else None
-    if known.get("steps") is None and made.epochs is not None and batches is not None:
+    if known.get("steps") is None and record.epochs is not None and batches is not None:
         per_step = batches_per_step(known.get("accumulate", 1), known.get("optimizer"))
-        made = replace(made, steps=steps_in(made.epochs, batches, per_step))
-    return made
+        record = replace(record, steps=steps_in(record.epochs, batches, per_step))
+    return record
 
 
 def usual_training(known: Training, norms: str, kind: str) -> Training:

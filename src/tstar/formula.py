@@ -268,6 +268,8 @@ def explain(
     K = None if num_classes is None else float(whole("num_classes", num_classes, least=2))
     difficulty = None if csg is None else positive_csg(csg)
     if coefficients is not None:
+        if variant is not None:
+            raise TstarError("variant names a set of the paper; leave it out with coefficients=.")
         chosen = as_coefficients(coefficients)
     else:
         chosen = get(variant or choose_variant(K is not None, difficulty is not None))

@@ -1,4 +1,4 @@
-"""The optimizer's groups: T as init, rate and decay of the head; a norm that joins; new rates.
+"""The optimizer's groups: T as init, rate and decay of the head; a norm that joins; a new rate.
 
 Belongs here: the theorem that T is a reparametrization of the head, the groups that follow from it,
 and whatever changes the groups of a live optimizer. Numbers come in.
@@ -18,17 +18,13 @@ from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, u
 from tstar.training import (
     body_rate,
     group_rates,
-    groups_of,
-    main_group,
-    own_head_rate,
     schedulers_in,
     unwrapped,
 )
 
-# The rates that a group has, those that a scheduler has for each group, and what else it has.
+# The rates that a group has, and those that a scheduler has for each group.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
 _REMEMBERED = ("base_lrs", "max_lrs", "base_values", "_last_lr")
-_PER_GROUP = ("lr_lambdas", "min_lrs", "base_momentums", "max_momentums", "warmup_steps")
 
 
 def factors(temperature: float, optimizer: str = "sgd") -> dict[str, float]:
@@ -116,10 +112,6 @@ def param_groups(
                 f"The logits are divided by T = {float(tempered.temperature):g} already, at "
                 f"{path!r}: temper with T = 1, or use plain groups."
             )
-    if rescale:
-        with torch.no_grad():
-            for parameter in record.layer.parameters():
-                parameter.mul_(1 / T)
     own = {id(p) for p in record.layer.parameters()}
     derived: list[dict[str, Any]] = []
     for group in given:
@@ -128,6 +120,10 @@ def param_groups(
         scaled = {name: group[name] * by[name] for name in defaults}
         both = {**group, "params": rest}, {**group, **scaled, "params": mine}
         derived += [part for part in both if part["params"]]
+    if rescale:
+        with torch.no_grad():
+            for parameter in record.layer.parameters():
+                parameter.mul_(1 / T)
     return derived
 
 
@@ -158,81 +154,30 @@ def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
     groups[at]["params"].extend(norm.values())
 
 
-def set_rates(
-    optimizer: Any,
-    layers: Sequence[nn.Module],
-    *,
-    lr: float | None = None,
-    weight_decay: float | None = None,
-    head_lr: float | None = None,
-    scheduler: Any = None,
-) -> None:
-    """Bring the training to this rate and decay, and the output layers to a rate of their own.
+def set_rate(optimizer: Any, layers: Sequence[nn.Module], lr: float, scheduler: Any = None) -> None:
+    """Bring the training to this rate, wherever a group or a scheduler remembers the old one.
 
-    Every group keeps its ratio to the others. ``None`` leaves a number as it is.
+    Every group keeps its ratio to the others.
     """
     optimizer, parts = unwrapped(optimizer), schedulers_in(scheduler)
-    groups, head = optimizer.param_groups, nn.ModuleList(layers)
-    before = body_rate(optimizer, head, scheduler)
+    before = body_rate(optimizer, nn.ModuleList(layers), scheduler)
     if not before:
         raise TstarError(
             f"The optimizer must have a learning rate to set, and {type(optimizer).__name__} has "
             "none; set lr in it first."
         )
-    if weight_decay is not None:
-        _set_decay(groups, main_group(optimizer, head, scheduler), weight_decay)
-    factor = 1.0 if lr is None else lr / before
-    alone = own_head_rate(optimizer, head, scheduler) is not None
-    if not parts and any("initial_lr" in g for g in groups) and (factor != 1 or head_lr):
+    factor, groups = lr / before, optimizer.param_groups
+    if not parts and any("initial_lr" in group for group in groups) and factor != 1:
         warn(
             "The optimizer has a scheduler already, which remembers the old rate: pass it too, "
             "advice.apply(model, optimizer, scheduler)."
         )
-    for i in range(len(groups)):
-        _scale_rate(groups, parts, i, factor)
-    if head_lr is None or alone:
-        return
-    own = {id(p) for p in head.parameters()}
-    for i in groups_of(optimizer, head):
-        mine = _own_group(optimizer, parts, i, own)
-        _scale_rate(groups, parts, mine, head_lr / (before * factor))
-
-
-def _set_decay(groups: Sequence[Any], at: int, weight_decay: float) -> None:
-    """The main group's decay, and the others in proportion; one without decay stays so."""
-    decay = groups[at].get("weight_decay")
-    if not decay and any(group.get("weight_decay") for group in groups):
-        return  # none but for the head stays
     for group in groups:
-        group["weight_decay"] = weight_decay * (group["weight_decay"] / decay if decay else 1)
-
-
-def _scale_rate(groups: Sequence[Any], parts: Sequence[Any], i: int, factor: float) -> None:
-    """Multiply the rate of a group, wherever the group or a scheduler remembers it."""
-    groups[i].update({n: groups[i][n] * factor for n in _RATES if groups[i].get(n) is not None})
+        group.update({name: group[name] * factor for name in _RATES if group.get(name) is not None})
     for part in parts:
         for name in _REMEMBERED:
             if isinstance(rates := getattr(part, name, None), list):
-                scaled = [r * factor if j == i else r for j, r in enumerate(rates)]
-                setattr(part, name, scaled)  # a new list: two parts can share one
+                setattr(part, name, [rate * factor for rate in rates])  # two parts can share a list
         if getattr(part, "warmup_t", 0):  # timm's
-            rise = (part.base_values[i] - part.warmup_lr_init) / part.warmup_t
-            part.warmup_steps = [rise if j == i else r for j, r in enumerate(part.warmup_steps)]
-
-
-def _own_group(optimizer: Any, parts: Sequence[Any], i: int, own: set[int]) -> int:
-    """The index of a group that has the output layer's parameters of group ``i`` alone."""
-    group = optimizer.param_groups[i]
-    mine = [j for j, p in enumerate(group["params"]) if id(p) in own]
-    if len(mine) == len(group["params"]):
-        return i
-    new = dict(group)
-    for name in {"params", "param_names"} & {*group}:
-        new[name] = [group[name][j] for j in mine]
-        group[name] = [each for j, each in enumerate(group[name]) if j not in mine]
-    optimizer.add_param_group(new)
-    for part in parts:
-        for name in (*_REMEMBERED, *_PER_GROUP):
-            if isinstance(kept := getattr(part, name, None), list):
-                setattr(part, name, [*kept, kept[i]])
-    return len(optimizer.param_groups) - 1
+            start, steps = part.warmup_lr_init, part.warmup_t
+            part.warmup_steps = [(rate - start) / steps for rate in part.base_values]

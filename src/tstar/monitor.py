@@ -23,6 +23,7 @@ from tstar.head import TemperedHead, weight_of
 
 _MEMORY = 10  # batches after which the running statistics should have forgotten most
 _FIRST, _EVERY = 20, 64  # batches that are looked at: the first ones, and then one of so many
+_LONG = 512  # batches after which an optimizer that accumulates has taken a step
 _SETTLED = 50  # batches after which the initial statistics hardly count: 0.9⁵⁰ = 0.5 %
 
 
@@ -59,7 +60,7 @@ class Guard:
     def _look(self, head: TemperedHead, features: Tensor, logits: Tensor) -> None:
         if self.calls == 1:
             self._weights = _some_weights(head)
-        if self.calls == _EVERY:  # for a loop without eval mode
+        if self.calls == _LONG:  # for a loop without eval mode
             self._check_trained(head)
         if not isinstance(head.norm, _BatchNorm) or (self.calls > _FIRST and self.calls % _EVERY):
             return
@@ -127,9 +128,9 @@ _WARNINGS = {
         "elsewhere. Norm and T have no effect: call the layer, or undo it with tstar.untemper."
     ),
     "unseen": (
-        "The head was trained, but the norm before it has seen no batch: batches of one sample, a "
-        "helper that freezes BatchNorm, or vmap. Use larger batches, keep the norm out of the "
-        "helper, or temper with norm=None."
+        "The head was trained, but the norm before it has seen no batch. Likely causes are batches "
+        "of one sample, a helper that freezes BatchNorm, and vmap: use larger batches, keep the "
+        "norm out of the helper, or temper with norm=None."
     ),
     "missed": (
         "The optimizer does not train the {missed}; was it built before tempering? Build it after "
@@ -212,6 +213,8 @@ def recalibrate(model: nn.Module, loader: Iterable[Any]) -> nn.Module:
                 norm.reset_running_stats()
                 norm.momentum = None  # the mean over all batches
             for batch in loader:
+                for head in heads:
+                    head.mask = None  # of the last batch; a hook of mask_padding sets this one's
                 layers.call(inner, layers.inputs_of(batch), heads[0].temperature.device)
         sums = [b.sum() for norm in norms for b in norm.buffers()]
         if not all(norm.num_batches_tracked for norm in norms) or not all(map(math.isfinite, sums)):
@@ -235,21 +238,22 @@ def mask_padding(model: nn.Module, keyword: str = "attention_mask") -> nn.Module
 
     For heads with features of shape (B, L, M): token classification, and the decoders that score
     every token and keep the last one's logits. Positions whose mask is zero count in no statistic;
-    in training their logits are the bias over T. Eval mode and folding are unaffected. Call it on
-    the model that the training loop calls, after adding adapters.
+    in training their logits are the bias over T. Eval mode and folding are unaffected. Call it
+    after adding adapters.
 
     Args:
         model: a tempered model; one that is not is left alone.
         keyword: the argument of its ``forward``, given by name or by position (by name through a
             wrapper such as DDP), that holds the (B, L) mask.
     """
-    names = inspect.signature(model.forward).parameters
+    inner = layers.unwrap(model)
+    names = inspect.signature(inner.forward).parameters
     if keyword not in names and not any(p.kind is p.VAR_KEYWORD for p in names.values()):
         raise TstarError(
             f"keyword must name an argument of the model's forward, got {keyword!r}; it has "
             f"{', '.join(map(repr, names)) or 'none'}."
         )
-    model.register_forward_pre_hook(partial(_take, keyword), with_kwargs=True)
+    inner.register_forward_pre_hook(partial(_take, keyword), with_kwargs=True)
     return model
 
 

@@ -138,8 +138,9 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
     if isinstance(layer, TemperedHead):  # the path that it had before
         path, layer = f"{path}.layer".lstrip("."), layer.layer
     check_layer(layer)
-    known = isinstance(head, Head) and head.layer is layer
-    seen = Seen() if known or tempered_heads(model) else _seen_at(model, path, example_input)
+    if isinstance(head, Head) and head.layer is layer:
+        return replace(head, path=path)
+    seen = Seen() if tempered_heads(model) else _seen_at(model, path, example_input)
     return _record(model, path, seen)
 
 
@@ -179,9 +180,9 @@ def _record(model: nn.Module, path: str, seen: Seen) -> Head:
                 "it). Leave it out of target_modules and train it whole (modules_to_save, or "
                 "task_type='SEQ_CLS'), or merge the adapter."
             )
-    weight = weight_of(layer)
-    K, M = weight.shape[:2]
-    return Head(path, layer, M, K, seen.ends, dense=seen.size > K)
+    K, M = weight_of(layer).shape[:2]
+    logits = sum(len(weight_of(model.get_submodule(each))) for each in seen.paths)
+    return Head(path, layer, M, K, seen.ends, dense=seen.size > logits > 0)
 
 
 def check_head(model: nn.Module, head: Head) -> None:
@@ -331,7 +332,7 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def has_preceding_norm(model: nn.Module, head: Head, example_input: Any = None) -> bool:
-    """Whether the head's input is a batch norm's output, but for its shape, in eval mode."""
+    """Whether the head's input is the output of a batch norm of the model's own, in eval mode."""
     nodes: list[Any] = []
 
     def prepare(twin: nn.Module) -> None:
@@ -340,7 +341,9 @@ def has_preceding_norm(model: nn.Module, head: Head, example_input: Any = None) 
             if parameter.is_floating_point():
                 parameter.requires_grad_()
         layer = twin.get_submodule(head.path)
-        layer.register_forward_pre_hook(lambda _, inputs: nodes.append(inputs[0].grad_fn))
+        tempered = (each for each in tempered_heads(twin).values() if each.layer is layer)
+        first = next(tempered, layer)  # the norm that temper inserted is not the model's own
+        first.register_forward_pre_hook(lambda _, inputs: nodes.append(inputs[0].grad_fn))
 
     try:
         with torch.enable_grad():

@@ -1,9 +1,10 @@
 """The table of recipes: for each way of training what to do, and what it gained where.
 
 The rows stand in ``recipes.json``, made from the measured trainings by ``research/recipes.py``. The
-first row that a case meets counts; the last one takes all. A row says what to do in multiples of
-what is usual, so that asking again after applying it changes nothing. It has one expectation: what
-the trainings that met it gained over the plain model, native heads apart from widened ones.
+first row that matches a case applies; the last matches every case. A row says what to do in
+multiples of what is usual, so that asking again after applying it changes nothing. It has one
+expectation: what the trainings that matched it gained over the plain model, native heads apart from
+widened ones.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class Gain:
 class Row:
     """One recipe.
 
-    ``where`` has lists of values and (lowest, highest) limits of what a case has. The numbers are:
-    ``norm`` ("batch" or nothing) and ``temperature`` ("law", "cn", "csgcn", a number or nothing);
-    ``rate`` and ``decay``, times the usual ones; ``head_rate``, times the rate of the training.
+    ``where`` has lists of values and (lowest, highest) limits of what a case has. The numbers are
+    ``norm`` ("batch" or nothing), ``temperature`` ("law", "cn", "csgcn", a number or nothing) and
+    ``rate``, times the usual one.
     """
 
     name: str
@@ -56,29 +57,26 @@ class Row:
     norm: str | None = None
     temperature: str | float | None = None
     rate: float | None = None
-    decay: float | None = None
-    head_rate: float | None = None
     native: Gain | None = None
     widened: Gain | None = None
     source: str = ""
-    since: str = ""
 
     @property
     def surgery(self) -> bool:
-        """Whether the model itself changes; if not, rate and decay may."""
+        """Whether the model itself changes; if not, the rate may."""
         return self.norm is not None or self.temperature is not None
 
     @property
     def changes(self) -> bool:
         """Whether there is anything to do."""
-        return self.surgery or any((self.rate, self.decay, self.head_rate))
+        return self.surgery or self.rate is not None
 
     def meets(self, facts: Mapping[str, Any]) -> bool:
         """Whether a case with these facts belongs to the row.
 
-        No measured network had a norm there before: a row that inserts one is not for those.
+        Rows that insert a norm were measured on networks without one there, and match no other.
         """
-        if self.norm and facts["normed"]:
+        if self.norm and facts["own_norm"]:
             return False
         return all(_within(facts[name], allowed) for name, allowed in self.where.items())
 
@@ -109,13 +107,11 @@ def facts(case: Case) -> dict[str, Any]:
         "tuned": t.tuned,
         "norms": case.norms,
         "kind": case.kind,
-        "normed": case.normed and case.temperature is None,  # by itself, not tempered
+        "own_norm": case.own_norm,
         "steps": t.steps,
         "num_classes": case.num_classes,
-        "num_features": case.num_features,
-        "batch": case.batch or t.batch_size,
         "lr": (t.lr or 0.0) / case.usual_lr,
-        "epochs": (t.steps or 0) * (t.batch_size or 0) / t.samples if t.samples else None,
+        "epochs": t.epochs or (t.samples and (t.steps or 0) * (t.batch_size or 0) / t.samples),
     }
 
 

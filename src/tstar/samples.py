@@ -84,7 +84,8 @@ def count_classes(data: Any) -> int | None:
     if y is None or getattr(y, "ndim", 1) > 1:
         return None if source.names is None else len(source.names)
     labels = y.tolist() if hasattr(y, "tolist") else y
-    return len({label for label in labels if label == label})  # NaN is no class
+    every = enumerate(labels)
+    return len({plain(label, i) for i, label in every if label == label})  # NaN is no class
 
 
 def sample_count(data: Any) -> int | None:

@@ -82,7 +82,9 @@ def temper(
     _refuse_wrapper(model)
     heads = _heads(model, head, example_input, loss)
     temperatures = _temperatures(heads, temperature, csg, variant)
-    live = None if inplace is False else _live_optimizer(optimizer, heads)
+    if optimizer is not None and inplace is False:
+        raise TstarError("The optimizer holds this model and not its copy: leave inplace out.")
+    live = _live_optimizer(optimizer, heads)
     if temperature is None and live is not None and family(type(live).__name__) != "sgd":
         warn(
             f"The paper's T* was measured with SGD, and not with {type(live).__name__}: "

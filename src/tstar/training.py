@@ -19,7 +19,7 @@ from tstar.errors import TstarError, guarded, number, positive, share, shown, un
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
-SEPARATE = 2.99  # a head at three times the body's rate, or a third, has a rate of its own
+SEPARATE = 2.99  # a head rate three times the body's, or a third, is its own; below 3 for rounding
 
 # The names of optimizers that were measured, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
@@ -41,16 +41,14 @@ def described(
     *,
     label: str = "",
     unit: str = "",
-    since: int = 1,
     check: Callable[[str, object], Any] | None = None,
     **more: Any,
 ) -> Any:
     """A field of a record, with what command lines, stores, tables and pages say of it.
 
-    ``since`` is the format of the store that had it first, ``check`` refuses a wrong value;
-    ``more`` is what the tables of a larger record need besides.
+    ``check`` refuses a wrong value; ``more`` is what the tables of a larger record need besides.
     """
-    about = {"meaning": meaning, "label": label, "unit": unit, "since": since, "check": check}
+    about = {"meaning": meaning, "label": label, "unit": unit, "check": check}
     return field(default=default, metadata={**about, **more})
 
 
@@ -185,7 +183,11 @@ def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any
         return {"optimizer": optimizer.lower()}
     with guarded(f"optimizer must be a torch optimizer or a name; {shown(optimizer)} raised"):
         inner = unwrapped(optimizer)
-        group = inner.param_groups[main_group(inner, layer, scheduler)]
+        groups = inner.param_groups
+        group = groups[main_group(inner, layer, scheduler)]
+        heads = () if layer is None else groups_of(inner, layer)
+        body = [one for i, one in enumerate(groups) if i not in heads] or groups
+        decays = [one.get("weight_decay") for one in body]
         # A cycle of momentum starts at its highest; the optimizer's default is what was given.
         momentum = (inner.defaults if "max_momentum" in group else group).get("momentum")
         names = [kind.__name__.lower() for kind in type(inner).__mro__]
@@ -194,7 +196,7 @@ def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any
             "optimizer": next(known, names[0]),
             "lr": body_rate(inner, layer, scheduler),
             "momentum": momentum,
-            "weight_decay": group.get("weight_decay"),
+            "weight_decay": max(filter(None, decays), default=decays[0]),  # biases often have none
         }
 
 

@@ -1,9 +1,7 @@
 """``tstar.lab.check``: the printed recipe at full length, within its budget, and nothing changed."""
 
-import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
@@ -44,7 +42,6 @@ def seen(monkeypatch):
         found.append(
             SimpleNamespace(head=recipe.model[3], config=changed, seed=seed, weight=weight)
         )
-        progress(1, 1, {})
         return Result("done")
 
     monkeypatch.setattr(tstar.lab.training.running, "train", train)
@@ -53,7 +50,7 @@ def seen(monkeypatch):
 
 def test_the_printed_recipe_is_trained_at_full_length_from_the_same_weights(digits, seen):
     how = {**SGD, "momentum": 0.8, "weight_decay": 1e-3, "label_smoothing": 0.1}
-    advice = advised(make_model(), BETTER | {"decay": 4.0, "head_rate": 2.0}, **how)
+    advice = advised(make_model(), BETTER, **how)
     found = check(make_model, digits, advice, seeds=2)
     assert (found.steps, found.full_steps, len(found.plain)) == (70, 70, 2)
     for run in seen:
@@ -66,8 +63,7 @@ def test_the_printed_recipe_is_trained_at_full_length_from_the_same_weights(digi
     assert float(better.head.temperature) == advice.temperature
     assert isinstance(better.head.norm, nn.BatchNorm1d)
     assert better.config.lr == advice.lr
-    assert better.config.weight_decay == advice.weight_decay
-    assert better.config.lr * better.config.head_lr == pytest.approx(advice.head_lr)
+    assert (better.config.weight_decay, better.config.head_lr) == (1e-3, 1)
     assert [run.seed for run in seen] == [0, 0, 1, 1]
     assert torch.equal(seen[0].weight, seen[1].weight)
     assert not torch.equal(seen[0].weight, seen[2].weight)
@@ -144,15 +140,18 @@ def test_seeds_go_first_then_steps():
     assert checking._plan(1000, 0.01, 1.0, 3, 24.5) == (410, 2)
 
 
-def test_too_little_is_refused_with_what_would_do(digits, monkeypatch):
+def test_too_little_is_refused_with_what_would_do():
     with pytest.raises(TstarError, match=r"two seeds of two .* add (\d+\.\d) minutes") as caught:
         checking._plan(1000, 1.0, 0.0, 3, 1)
     missing = float(str(caught.value).split("add ")[1].split(" ")[0])
     assert checking._plan(1000, 1.0, 0.0, 3, 1 + 60 * missing)[1] == 2
-    monkeypatch.setattr(checking, "step_seconds", lambda *_: 1e-9)  # and then it is slow
-    advice = advised(make_model(), BETTER, **{**SGD, "steps": 10**6})
-    with pytest.raises(TstarError, match="became slower"):
-        check(make_model, digits, advice, budget=0.01)
+
+
+def test_two_seeds_are_finished_when_the_machine_becomes_slower(digits, seen, monkeypatch):
+    monkeypatch.setattr(checking, "_plan", lambda *_: (20, 3))
+    found = check(make_model, digits, advised(make_model(), BETTER, **SGD), budget=1e-9)
+    assert [run.seed for run in seen] == [0, 0, 1, 1]
+    assert len(found.plain) == 2
 
 
 @pytest.mark.parametrize(
@@ -197,21 +196,8 @@ def found(*advised, noise=0.05, steps=1000):
         (found(0.54, 0.54), "4.0 points above your model's 50.0 %, which chance explains (± 5.0): no difference is seen."),
         (found(0.4, 0.4), "10.0 points below your model's 50.0 % and beyond chance (± 5.0): train your model as it is."),
         (found(0.4, 0.4, steps=100), "train your model as it is."),
+        (found(0.58, 0.58, steps=100), "A pilot is no proof: of our 70 of a tenth of the steps that were ahead, 66% stayed ahead in the whole training."),
     ],
 )  # fmt: skip
 def test_the_sentence_says_what_was_seen_and_no_more(result, said):
     assert result.sentence.endswith(said)
-
-
-def test_a_pilot_says_its_share_and_what_pilots_can_tell():
-    """The share of our pilots that stayed ahead is counted from their table."""
-    table = Path(__file__).parents[2] / "results" / "pilots" / "calls.csv"
-    if not table.exists():
-        pytest.skip("needs the results")
-    with table.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["share"] == "0.1"]
-    ahead = [float(row["full"]) > 0 for row in rows if float(row["pilot"]) > 0]
-    sentence = found(0.58, 0.58, steps=100).sentence
-    assert sentence.startswith("In 100 of 1,000 steps (10 %) with 2 seeds")
-    assert f"of our {len(ahead)} of a tenth of the steps" in sentence
-    assert sentence.endswith(f"{fmean(ahead):.0%} stayed ahead in the whole training.")

@@ -104,7 +104,6 @@ class Net(L.LightningModule):
 RECIPES = {
     "surgery": {"temperature": 2.0, "norm": "batch", "rate": 30.0},
     "rate": {"rate": 30.0},
-    "the head's rate": {"head_rate": 10.0},
 }
 
 
@@ -123,8 +122,6 @@ def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold):
     assert type(module.teacher[2]) is nn.Linear
     assert seen.tempered == advice.surgery
     assert seen.rates[module.net[0].weight] == pytest.approx(advice.lr)
-    weight = next(p for p in seen.rates if p.shape == (3, 8))
-    assert seen.rates[weight] == pytest.approx(advice.head_lr or advice.lr)
 
 
 def test_the_best_checkpoint_is_tested_folded_and_loaded_into_the_plain_class(tmp_path):

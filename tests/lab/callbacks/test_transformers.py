@@ -63,7 +63,7 @@ def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
 @pytest.mark.parametrize("fold", [True, False])
 @pytest.mark.parametrize(
     "recipe",
-    [{"temperature": 2.0, "norm": "batch", "rate": 30.0}, {"rate": 30.0}, {"head_rate": 10.0}],
+    [{"temperature": 2.0, "norm": "batch", "rate": 30.0}, {"rate": 30.0}],
 )
 def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold, tmp_path):
     from tstar.lab.callbacks.transformers import AdviceCallback
@@ -83,4 +83,4 @@ def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold, t
     train(model, tmp_path, callbacks, learning_rate=1e-4, warmup_steps=2)
     assert isinstance(model.out, TemperedHead) == (advice.surgery and not fold)
     weight = next(p for p in rates if p.shape == (3, 4))
-    assert rates[weight] == pytest.approx(advice.head_lr or advice.lr)
+    assert rates[weight] == pytest.approx(advice.lr)

@@ -53,7 +53,7 @@ def label_smoothing(model: nn.Module, setting: Setting, *, epsilon: float = 0.1)
 
 
 def advised(model: nn.Module, setting: Setting, *, advice: Any = None) -> Recipe:
-    r"""L = CE(z/T, y) with the T, norm, rate and decay that :func:`tstar.recommend` advises.
+    r"""L = CE(z/T, y) with the T, norm and rate that :func:`tstar.recommend` advises.
 
     Args:
         advice: what was recommended; asked for if it is not given.
@@ -72,13 +72,8 @@ def advised(model: nn.Module, setting: Setting, *, advice: Any = None) -> Recipe
 
 
 def changes(advice: Any) -> dict[str, Any]:
-    """What an advice changes in the protocol: the rate, the decay and the head's rate."""
-    if advice.leave:
-        return {}
-    given = {"lr": advice.lr, "weight_decay": advice.weight_decay}
-    if advice.head_lr is not None:
-        given["head_lr"] = advice.head_lr / (advice.lr or advice.training.lr)
-    return {name: value for name, value in given.items() if value is not None}
+    """What an advice changes in the protocol: the rate."""
+    return {} if advice.leave or advice.lr is None else {"lr": advice.lr}
 
 
 def missing(method: str, fact: str, what_to_do: str = "") -> TstarError:
