@@ -192,8 +192,8 @@ class Recommendation(Drawn):
         what = []
         if self.norm != self.case.norm:
             where = ", ".join(map(repr, self.heads))
-            done = "insert a BatchNorm before" if self.norm else "remove the BatchNorm before"
-            what.append(f"{done} {where}")
+            verb = "insert a" if self.norm else "remove the"
+            what.append(f"{verb} BatchNorm before {where}")
         if self._divides:
             what.append(f"divide the logits by T = {self.temperature:.4g}")
         if self.lr != self.training.lr:
@@ -278,7 +278,7 @@ class Recommendation(Drawn):
         """
         if self.row.surgery:
             model = self._operate(model, optimizer, options)
-        if self.row.rate is None:
+        if self.row.rate is None or self.lr is None:
             return model
         if optimizer is not None:
             layers = [unwrap(model).get_submodule(path) for path in self.heads]

@@ -39,7 +39,7 @@ def temper(
     *,
     csg: SupportsFloat | None = None,
     variant: str | None = None,
-    head: str | layers.Head | Sequence[str] | None = None,
+    head: str | layers.Head | Sequence[str | layers.Head] | None = None,
     example_input: Any = None,
     norm: Norm | None = "batch",
     optimizer: Any = None,
