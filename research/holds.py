@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,7 @@ FACTS = [
 ]
 FORMULAS = ("base", "cn", "csg", "csgcn")
 PLATEAU = 0.01  # of accuracy: what two seeds differ by
+CSG = 4.38  # of 5,000 images of CIFAR-10 at 32 pixels (results/csg/real_data.csv)
 NEAR = 1.1  # a run within this factor of a formula's T counts as the formula's
 
 
@@ -161,62 +163,138 @@ def regrets(conditions: Iterable[pd.DataFrame], variant: str | float) -> np.ndar
 
 # -- the regime ------------------------------------------------------------------------------------
 def regime() -> pd.DataFrame:
-    """Mean accuracy, seeds and standard error of each arm in the paper's regime, in percent."""
+    """The finished runs in the paper's regime, ``test`` in percent."""
     runs = pd.read_parquet(REGIME)
     runs = runs[runs["status"] == "done"].assign(test=lambda d: 100 * d["test_accuracy"])
-    arms = ["model", "num_features", "norm", "temperature", "lr", "weight_decay"]
-    table = runs.groupby(arms)["test"].agg(["mean", "count", "sem"]).reset_index()
-    return table.rename(columns={"mean": "accuracy", "count": "seeds"})
+    return runs.astype({"num_features": int, "temperature": float})
+
+
+def seeds_of(runs: pd.DataFrame, **arm: Any) -> pd.Series:
+    """Test accuracy by seed of one arm; what is not named is the paper's."""
+    facts = {"norm": "none", "temperature": 1.0, "lr": 0.1, "weight_decay": 5e-4, "amp": 1} | arm
+    for name, value in facts.items():
+        runs = runs[runs[name] == value]
+    return runs.set_index("seed")["test"]
+
+
+def said(values: pd.Series, sign: str = "") -> str:
+    """A mean over seeds, and its standard error where there are two."""
+    if values.empty:
+        return "–"
+    return f"{values.mean():{sign}.1f}" + (f" ± {values.sem():.1f}" if len(values) > 1 else "")
 
 
 def regime_table() -> str:
-    lines = [
-        "| network | M | norm | T | rate | decay | accuracy [%] | seeds |",
-        "|---|--:|---|--:|--:|--:|--:|--:|",
-    ]
-    for row in regime().itertuples():
-        error = "" if row.seeds < 2 else f" ± {row.sem:.1f}"
-        norm = "BN" if row.norm == "batch" else "none"
-        lines.append(
-            f"| {row.model} | {row.num_features} | {norm} | {row.temperature:g} | {row.lr:g} | "
-            f"{row.weight_decay:g} | {row.accuracy:.1f}{error} | {row.seeds} |"
-        )
-    return "\n".join(lines)
+    """Accuracy of each arm, a line for each width."""
+    runs = regime()
+    temperatures = (1, 2, 4, 8, 16, 32)
+    header = ["network", "M", "seeds", "plain", "decay × 3", "rate × 3"]
+    lines = [header + [f"BN, T = {T}" for T in temperatures]]
+    lines.append(["---", *["--:"] * (len(header) + len(temperatures) - 1)])
+    for (model, M), some in runs[runs["amp"] == 1].groupby(["model", "num_features"]):
+        arms = [seeds_of(some), seeds_of(some, weight_decay=1.5e-3), seeds_of(some, lr=0.3)]
+        arms += [seeds_of(some, norm="batch", temperature=T) for T in temperatures]
+        counts = [len(arm) for arm in arms if len(arm)]
+        number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
+        lines.append([model, str(M), number, *map(said, arms)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def differences() -> str:
+    """What was expected beside what came: differences on the same seeds."""
+    runs = regime()
+    lines = [["network", "M", "BN, T near cn − plain", "… − decay × 3", "BN, T = 1 − plain"]]
+    lines[0] += ["decay × 3 − plain", "rate × 3 − plain", "T = 32 − best T"]
+    lines.append(["---", *["--:"] * 7])
+    for (model, M), some in runs[runs["amp"] == 1].groupby(["model", "num_features"]):
+        curve = some[some["norm"] == "batch"]
+        near = min(curve["temperature"], key=lambda T: abs(math.log(T / tstar.temperature(M, 10))))
+        plain, decay = seeds_of(some), seeds_of(some, weight_decay=1.5e-3)
+        bn = seeds_of(some, norm="batch", temperature=near)
+        high = seeds_of(some, norm="batch", temperature=32)
+        best = curve.groupby("temperature")["test"].mean().idxmax()
+        pairs = [
+            *((bn, plain), (bn, decay), (seeds_of(some, norm="batch"), plain), (decay, plain)),
+            *((seeds_of(some, lr=0.3), plain),),
+            (high, seeds_of(some, norm="batch", temperature=best)),
+        ]
+        cells = [said((one - other).dropna(), "+") for one, other in pairs]
+        cells[0] += f" (T = {near:g})"
+        cells[-1] += f" ({best:g})"
+        lines.append([model, str(M), *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def peak(curve: pd.Series) -> float:
+    """ln T at the top of the parabola through ln T and accuracy, within the temperatures run."""
+    x = np.log(curve.index.to_numpy(float))
+    square, line, _ = np.polyfit(x, curve.to_numpy(float), 2)
+    return float(np.clip(-line / (2 * square), x.min(), x.max())) if square < 0 else float(x.max())
+
+
+def regime_exponent() -> str:
+    """How the best T grows with M in the regime; the interval draws seeds anew."""
+    runs = regime()
+    runs = runs[(runs["amp"] == 1) & (runs["norm"] == "batch") & (runs["model"] == "vgg9")]
+    whole = runs.pivot_table(index=["num_features", "seed"], columns="temperature", values="test")
+    whole = whole.dropna()
+    widths = whole.index.get_level_values(0).unique()
+    if len(widths) < 2:
+        return "not yet known: one width is whole"
+    random = np.random.default_rng(0)
+
+    def tops(draw: bool) -> list[float]:
+        found = []
+        for M in widths:
+            seeds = whole.loc[M]
+            rows = random.integers(0, len(seeds), len(seeds)) if draw else range(len(seeds))
+            found.append(peak(seeds.iloc[list(rows)].mean()))
+        return found
+
+    logs = np.log(np.array(widths, float))
+    slopes = [np.polyfit(logs, tops(True), 1)[0] for _ in range(2000)]
+    low, high = np.quantile(slopes, [0.025, 0.975])
+    best = ", ".join(
+        f"{math.exp(top):.0f} at M = {M}" for M, top in zip(widths, tops(False), strict=True)
+    )
+    slope = np.polyfit(logs, tops(False), 1)[0]
+    return f"best T {best}: T\\* ~ M^{slope:.2f} ({low:.2f} to {high:.2f})"
 
 
 def draw() -> None:
-    """Accuracy against T for each M in the regime, with the formulas marked."""
+    """Accuracy against T for each M of VGG9 in the regime, with the formulas marked."""
     import matplotlib.pyplot as plt
 
-    arms = regime()
-    usual = arms[(arms["lr"] == 0.1) & (arms["weight_decay"] == 5e-4) & (arms["model"] == "vgg9")]
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    for color, (M, rows) in zip(
-        ("C0", "C1", "C2", "C3"), usual.groupby("num_features"), strict=False
-    ):
-        curve = rows[rows["norm"] == "batch"].sort_values("temperature")
-        axes.errorbar(
-            curve["temperature"],
-            curve["accuracy"],
-            curve["sem"],
-            marker="o",
-            color=color,
-            label=f"M = {M} ({curve['seeds'].min()} seeds)",
-        )
-        for accuracy_ in rows["accuracy"][rows["norm"] == "none"]:
-            axes.axhline(accuracy_, color=color, linestyle=":", linewidth=1)
-        known = Training("sgd", lr=0.1, steps=7800, batch_size=128)
-        marks = {"cn": tstar.temperature(M, 10), "law": law_temperature(M, 10, known)}
-        marks["base"] = tstar.temperature(M, variant="base")
+    runs = regime()
+    runs = runs[(runs["model"] == "vgg9") & (runs["amp"] == 1)]
+    widths = sorted(runs["num_features"][runs["norm"] == "batch"].unique())
+    figure, panels = plt.subplots(
+        1, len(widths), figsize=(3.4 * len(widths), 4), sharey=True, layout="constrained"
+    )
+    known = Training("sgd", lr=0.1, steps=7800, batch_size=128)
+    for M, panel in zip(widths, np.atleast_1d(panels), strict=True):
+        some = runs[runs["num_features"] == M]
+        usual = some[(some["norm"] == "batch") & (some["lr"] == 0.1)]
+        curve = usual.groupby("temperature")["test"].agg(["mean", "sem", "count"])
+        panel.errorbar(curve.index, curve["mean"], curve["sem"], marker="o", color="C0")
+        levels = {"plain": seeds_of(some), "decay × 3": seeds_of(some, weight_decay=1.5e-3)}
+        for color, (name, level) in zip(("C7", "C3"), levels.items(), strict=True):
+            if len(level):
+                panel.axhline(level.mean(), color=color, linestyle=":", label=name)
+        marks = {name: tstar.temperature(M, 10, CSG, variant=name) for name in FORMULAS}
+        marks["law"] = law_temperature(M, 10, known)
         for name, T in marks.items():
-            axes.axvline(T, color=color, linestyle="--", linewidth=0.7)
-            top = {"transform": axes.get_xaxis_transform(), "rotation": 90, "va": "top"}
-            axes.text(T, 0.98, f" {name}", color=color, ha="right", fontsize=8, **top)
-    axes.set_xscale("log", base=2)
-    axes.set_xlabel("T, with a BatchNorm before the output layer")
-    axes.set_ylabel("test accuracy [%]")
-    axes.set_title("VGG9, 5,000 images of CIFAR-10, 200 epochs; dotted: plain", fontsize=10)
-    axes.legend()
+            color, y, side = ("C2", 0.98, "top") if name == "law" else ("C1", 0.02, "bottom")
+            panel.axvline(T, color=color, linestyle="--", linewidth=0.8)
+            along: dict[str, Any] = {"transform": panel.get_xaxis_transform(), "rotation": 90}
+            panel.text(T, y, name, ha="right", va=side, fontsize=8, **along)
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(curve.index, [f"{T:g}" for T in curve.index])
+        panel.set_title(f"M = {M}, {curve['count'].min()} seeds", fontsize=10)
+        panel.set_xlabel("T")
+    first = np.atleast_1d(panels)[0]
+    first.set_ylabel("test accuracy with BN [%]")
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     FIGURE.parent.mkdir(exist_ok=True)
     figure.savefig(FIGURE, dpi=150)
     plt.close(figure)
@@ -231,31 +309,31 @@ def numbers() -> dict[str, str]:
     core = [r for r in sgd if r.iloc[0]["lr"] == 0.1 and r.iloc[0]["steps"] == 800]
     tuned = [rows for rows in every if rows.iloc[0]["scenario"] == "finetune"]
     slope, (low, high), groups, width = exponents(every)
-    said = {
+    found = {
         "exponent": f"SGD, BN: T\\* ~ M^{slope:.2f} ({low:.2f} to {high:.2f}), {groups} groups that differ in M "
         f"alone; plateaus a factor of {width:.0f} wide (median)",
         "bn": say(gains(sgd, 1.0)["gain"]),
     }
     cn = gains(sgd, "cn")
     near = cn[(cn["lr"] == 0.1) & (cn["steps"] >= 800)]
-    said["cn"] = f"SGD at 0.1 from 800 steps: {say(near['gain'])}; all of SGD: {say(cn['gain'])}"
+    found["cn"] = f"SGD at 0.1 from 800 steps: {say(near['gain'])}; all of SGD: {say(cn['gain'])}"
     known = near[near["csg"] > 0]
     rank = known[["csg", "gain"]].corr("spearman").iloc[0, 1]
-    said["csg"] = f"rank correlation of csg and gain {rank:+.2f}, n = {len(known)}"
+    found["csg"] = f"rank correlation of csg and gain {rank:+.2f}, n = {len(known)}"
     at = {name: regrets(core, name) for name in (*FORMULAS, "sqrt(M)", "law")}
     listed = ", ".join(f"{name} {points.mean():.1f}" for name, points in at.items())
-    said["regret"] = (
+    found["regret"] = (
         f"points below the best T (SGD at 0.1, 800 steps, n = {len(at['cn'])}): {listed}, "
         f"T = 1 {regrets(core, 1.0).mean():.1f}"
     )
     hard = [rows for rows in core if rows["csg"].max() >= 4]
     easy = [rows for rows in core if rows["csg"].max() < 4]
-    said["sqrt"] = (
+    found["sqrt"] = (
         f"sqrt(M) is {regrets(hard, 'sqrt(M)').mean():.1f} points below the best T at csg of 4 and more "
         f"(n = {len(hard)}), {regrets(easy, 'sqrt(M)').mean():.1f} below (n = {len(easy)})"
     )
     fine = gains(tuned, "cn")
-    said["fine"] = "; ".join(
+    found["fine"] = "; ".join(
         f"{name}, {optimizer}: {', '.join(f'{g:+.0f}' for g in sorted(rows['gain']))}"
         for (name, optimizer), rows in fine.assign(
             model=fine["model"].str.split("[/:]").str[-1]
@@ -263,8 +341,8 @@ def numbers() -> dict[str, str]:
     )
     names = "vit|text-transformer|transformer"
     blocks = [r for r in scratch if re.search(names, str(r.iloc[0]["model"]))]
-    said["transformers"] = say(gains(blocks, "cn")["gain"]) + " (new networks of four blocks)"
-    return said
+    found["transformers"] = say(gains(blocks, "cn")["gain"]) + " (new networks of four blocks)"
+    return found
 
 
 def main() -> None:
@@ -273,8 +351,9 @@ def main() -> None:
         text = re.sub(rf"(<!-- {name} -->).*?(<!-- / -->)", lambda m: m[1] + value + m[2], text)  # noqa: B023
         print(f"{name}: {value}")
     if REGIME.exists():
+        whole = "\n\n".join([regime_table(), differences(), f"In the regime: {regime_exponent()}."])
         block = r"(<!-- table regime -->\n).*?(<!-- end of table -->)"
-        text = re.sub(block, rf"\1\n{regime_table()}\n\n\2", text, flags=re.DOTALL)
+        text = re.sub(block, lambda m: f"{m[1]}\n{whole}\n\n{m[2]}", text, flags=re.DOTALL)
         draw()
     PAGE.write_text(text, encoding="utf-8")
 
