@@ -38,7 +38,7 @@ _TOKENS = (
 _RESAMPLES, _MANY_CLASSES, _FEW_RESAMPLES = 200, 256, 50
 
 
-@guarded("csg stopped in code of the data or their labels")
+@guarded("csg() failed while reading your data or labels")
 def csg(
     data: Any,
     labels: Any = None,
