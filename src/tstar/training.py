@@ -19,7 +19,7 @@ from tstar.errors import TstarError, guarded, number, positive, share, shown, un
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
-SEPARATE = 2.99  # a head rate three times the body's, or a third, is its own; below 3 for rounding
+SEPARATE = 2.99  # from this ratio on head and body have rates of their own: 3, but for rounding
 
 # The names of optimizers that were measured, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
@@ -85,11 +85,11 @@ class Training:
     )
     schedule: str | None = described("the schedule of the learning rate", label="schedule")
     label_smoothing: float = described(
-        "ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing", check=share
+        "share ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing", check=share
     )
     scenario: str | None = described('"scratch" or "finetune"', label="scenario")
     tuned: bool = described(
-        "whether a search has set rate and decay for the plain model", False, label="tuned"
+        "a search has set rate and decay for the plain model", False, label="tuned"
     )
 
     def __post_init__(self) -> None:
@@ -269,7 +269,7 @@ def own_head_rate(optimizer: Any, layer: Any, scheduler: Any = None) -> float | 
 
 def schedulers_in(scheduler: Any) -> list[Any]:
     """The schedulers of torch, timm or transformers in one, or in a list, and their parts."""
-    found: list[Any] = []
+    parts: list[Any] = []
     for one in scheduler if isinstance(scheduler, list | tuple) else [scheduler]:
         inner = getattr(one, "scheduler", one)  # accelerate's wrapper
         if inner is None or isinstance(inner, str):
@@ -278,8 +278,8 @@ def schedulers_in(scheduler: Any) -> list[Any]:
             raise TstarError(
                 f"scheduler must be a learning-rate scheduler, got {type(inner).__name__}."
             )
-        found += [inner, *schedulers_in(list(getattr(inner, "_schedulers", ())))]
-    return found
+        parts += [inner, *schedulers_in(list(getattr(inner, "_schedulers", ())))]
+    return parts
 
 
 def read_arguments(args: Any) -> dict[str, Any]:
