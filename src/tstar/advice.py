@@ -24,7 +24,7 @@ from tstar.recipes import Row, find_row, rows
 from tstar.samples import count_classes
 from tstar.surgery import temper, untemper
 from tstar.task import check_task
-from tstar.text import Drawn
+from tstar.text import ShownAsText
 from tstar.training import Training, body_rate, schedulers_in, unwrapped
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Reco
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Recommendation(Drawn):
+class Recommendation(ShownAsText):
     """A row of the table as numbers for one model.
 
     ``print(advice)`` says it in four lines, ``advice.details()`` in more. ``lr``, ``temperature``

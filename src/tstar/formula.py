@@ -30,7 +30,7 @@ from tstar.errors import (
     unknown,
     whole,
 )
-from tstar.text import Drawn
+from tstar.text import ShownAsText
 
 if TYPE_CHECKING:
     from torch import nn
@@ -177,7 +177,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Drawn):
+class Explanation(ShownAsText):
     """T* with its terms one by one, and what to mind.
 
     ``unclipped`` is the sum of the terms; ``notes`` say what lies outside the range that was tried.

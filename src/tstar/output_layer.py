@@ -284,9 +284,11 @@ def _mark(
 
 
 def _trace_back(nodes: list[Any], marks: dict[Any, str]) -> Origin:
-    """From autograd nodes back to the marks: found, blocked, and what lies between."""
+    """From autograd nodes back to the marked layers."""
     visited: set[Any] = set()
-    names: dict[str, list[str]] = {"found": [], "blocked": [], "passed": []}
+    paths: dict[str, None] = {}  # in order, each once, as the next two
+    blocked: dict[str, None] = {}
+    ends: dict[str, None] = {}
     while nodes:
         node = nodes.pop()
         if node is None or node in visited:
@@ -294,17 +296,16 @@ def _trace_back(nodes: list[Any], marks: dict[Any, str]) -> Origin:
         visited.add(node)
         name = type(node).__name__.split("Backward")[0]
         if node in marks:
-            names["found"].append(marks[node])
+            paths[marks[node]] = None
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
             parents = [parent for parent, _ in node.next_functions]
             # a softmax may also weigh several heads (EfficientViM)
             if name.lower() in _ENDS and _trace_back([*parents], marks).paths:
-                names["passed"].append(name.lower())
+                ends[name.lower()] = None
             nodes.extend(parents)
         else:
-            names["blocked"].append(name)
-    found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
-    return Origin(found, blocked, passed)
+            blocked[name] = None
+    return Origin(tuple(paths), tuple(blocked), tuple(ends))
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:

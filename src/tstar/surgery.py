@@ -112,7 +112,7 @@ def _temperatures(
         if csg is not None or variant is not None:
             raise TstarError("csg and variant belong to the paper's T*; leave temperature out.")
         return [positive("temperature", temperature)] * len(heads)
-    # The formula without K, if it is named, makes no use of it.
+    # K is known of every head; a variant that was named may leave it out.
     explained = [explain(h.num_features, h.num_classes, csg, variant=variant) for h in heads]
     notes = {note: None for each in explained for note in each.notes}
     if notes:
