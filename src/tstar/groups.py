@@ -131,9 +131,7 @@ def _tensors(group: Mapping[str, Any]) -> list[Tensor]:
 
 # -- a live optimizer ------------------------------------------------------------------------------
 def live_optimizer(given: Any, layers: Sequence[nn.Module]) -> Any:
-    """The torch optimizer, which must hold the parameters of these output layers; or ``None``."""
-    if given is None:
-        return None
+    """The torch optimizer, which must hold the parameters of these output layers."""
     live = unwrapped(given)
     if not isinstance(live, torch.optim.Optimizer):
         raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
