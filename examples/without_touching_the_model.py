@@ -5,6 +5,8 @@ from torch import nn
 
 import tstar
 from digits import accuracy, data, show, train
+from tstar.law import law_temperature
+from tstar.training import Training
 
 
 def network() -> nn.Module:
@@ -22,10 +24,11 @@ def run(advised: bool, samples: int, epochs: int) -> float:
     how = {"lr": 0.1, "weight_decay": 1e-4}
     groups = model.parameters()
     if advised:
-        advice = tstar.recommend(model, loader, optimizer="sgd", momentum=0.9, epochs=epochs, **how)
-        print(advice)
-        how["lr"] = advice.lr
-        groups = tstar.param_groups(model, advice.temperature, **how, rescale=True)
+        # no row of the table is for a network with such a norm, so that this takes our law's T
+        training = Training("sgd", momentum=0.9, steps=epochs * len(loader), batch_size=32, **how)
+        T = law_temperature(256, 10, training)
+        print(f"T = {T:.3g}")
+        groups = tstar.param_groups(model, T, **how, rescale=True)
     train(model, torch.optim.SGD(groups, momentum=0.9, **how), loader, epochs)
     return accuracy(model, held_out)  # nothing to fold
 

@@ -19,7 +19,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,15 @@ def identity(spec: Spec) -> str:
     return replace(spec, data_checksum=None).key
 
 
+def spec_of(row: Mapping[str, Any]) -> Spec:
+    """The run of a row; a field that is gone by now had its default."""
+    known, described = {item.name for item in fields(Spec)}, json.loads(row["spec"])
+    return Spec(**{name: value for name, value in described.items() if name in known})
+
+
 def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
     finished = (dict(row) for row in rows if row["status"] in FINAL)
-    return {identity(Spec(**json.loads(row["spec"]))): row for row in finished}
+    return {identity(spec_of(row)): row for row in finished}
 
 
 @cache

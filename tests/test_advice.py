@@ -261,6 +261,31 @@ def test_an_advice_for_another_model_is_noticed():
         advised(LAW).apply(network(64, 5))
 
 
+@pytest.mark.parametrize("row", [LAW, RATE])
+@pytest.mark.parametrize("tempered", [False, True])
+@pytest.mark.parametrize("wrong", ["another model's", "a name", "scheduler"])
+def test_what_apply_refuses_stays_as_it_is(row, tempered, wrong):
+    net = tstar.temper(network(), 2.0, norm=None) if tempered else network()
+    advice = recommend_by(row, net, torch.optim.SGD(net.parameters(), lr=0.1))
+    owner = network() if wrong == "another model's" else net
+    optimizer = torch.optim.SGD(owner.parameters(), lr=0.1)
+    given = ("sgd",) if wrong == "a name" else (optimizer, 5 if wrong == "scheduler" else None)
+    before = str(net), [{**group} for group in optimizer.param_groups]
+    with pytest.raises(TstarError, match=r"must (hold|be a)"):
+        advice.apply(net, *given)
+    assert before == (str(net), [{**group} for group in optimizer.param_groups])
+
+
+def test_an_output_layer_with_a_rate_of_its_own_is_no_case_of_a_row_that_raises_the_rate():
+    """As in fine-tuning, 1e-5 and 1e-3: no measured training had two."""
+    net = network()
+    body, head = [*net[:-1].parameters()], [*net[-1].parameters()]
+    for rate, row in ((1e-3, "the rest"), (2e-5, "fine-tuned, Adam, convolutional")):
+        groups = [{"params": body}, {"params": head, "lr": rate}]
+        optimizer = torch.optim.AdamW(groups, lr=1e-5)
+        assert recommend(net, optimizer=optimizer, scenario="finetune", steps=100).row.name == row
+
+
 def test_a_wrapped_model_gets_rates_and_is_not_tempered():
     net = torch.nn.DataParallel(network())
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -223,6 +224,16 @@ def test_a_new_rate_keeps_the_ratios_and_the_decays(body, head):
         assert numbers(optimizer) == [
             pytest.approx(group) for group in ((3 * body, 0.1, 4), (3 * head, 0.2, 2))
         ]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_rate_that_was_set_is_read_again_to_the_last_bit(seed):
+    """Else the advice would go from 0.027 to 0.027."""
+    draw = random.Random(seed)
+    before, wanted = draw.uniform(1e-4, 0.1), round(draw.uniform(0.01, 1), 3)
+    model, optimizer = split(before, before)
+    set_rate(optimizer, [model[3]], wanted)
+    assert [group["lr"] for group in optimizer.param_groups] == [wanted, wanted]
 
 
 def test_under_a_warm_up_the_norm_joins_the_group_of_the_heads_own_rate():

@@ -17,6 +17,16 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "PIL": "pillow"}
 repository = pytest.mark.skipif(not (ROOT / ".ci").is_dir(), reason="not in an sdist")
 
 
+def test_one_sentence_says_what_it_is():
+    said = PROJECT["project"]["description"]
+    for name in ("README.md", "docs/index.md", "mkdocs.yml", "conda/recipe.yaml"):
+        text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        assert said in text, name
+    for name in ("__init__.py", "lab/cli/app.py"):
+        text = (ROOT / "src" / "tstar" / name).read_text(encoding="utf-8")
+        assert said.lower() in text.lower(), name
+
+
 def brought(extra: str) -> set[str]:
     """The packages of an extra, with those of the extras that it names."""
     found = set()

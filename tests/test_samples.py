@@ -268,7 +268,7 @@ def test_an_iterator_is_not_consumed_and_what_is_not_needed_is_not_read():
     assert data.read == 2
     batches = iter(loader)
     assert (sample_count(batches), first_batch(batches)) == (None, None)
-    files = Samples(y=[0, 1], pairs=lambda positions: iter(()), length=2, samples=2)
+    files = Samples(y=[0, 1], pairs=lambda positions: iter(()), samples=2)
     assert (sample_count(files), first_batch(files)) == (2, None)
     assert len(list(batches)) == 15
 

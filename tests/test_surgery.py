@@ -37,6 +37,13 @@ def test_outside_the_papers_range_it_says_so_once():
         tstar.temper(model, optimizer=torch.optim.AdamW(model.parameters()))
 
 
+def test_an_optimizer_that_derives_from_sgd_is_sgd(recwarn):
+    model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 10))
+    own = type("Own", (torch.optim.SGD,), {})
+    tstar.temper(model, optimizer=own(model.parameters(), lr=0.1))
+    assert not recwarn.list
+
+
 def test_a_plain_model_folds_to_itself():
     model = network()
     assert tstar.fold(model) is model

@@ -3,7 +3,7 @@
 import pytest
 
 from tstar import text
-from tstar.text import Drawn, escaped, printable, tracked
+from tstar.text import ShownAsText, escaped, printable, tracked
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_text_of_a_page_is_neither_markup_nor_obeyed():
 
 
 def test_a_terminal_and_a_page_show_the_same_lines():
-    class Two(Drawn):
+    class Two(ShownAsText):
         def __str__(self):
             return "first <b>\nsecond"
 

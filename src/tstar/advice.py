@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from tstar.case import Case, read_case
 from tstar.errors import TstarError, guarded, read_json, warn
 from tstar.formula import explain
-from tstar.groups import set_rate
+from tstar.groups import live_optimizer, set_rate
 from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
 from tstar.recipes import Row, find_row, rows
 from tstar.samples import count_classes
 from tstar.surgery import temper, untemper
 from tstar.task import check_task
-from tstar.text import Drawn
-from tstar.training import Training, body_rate, unwrapped
+from tstar.text import ShownAsText
+from tstar.training import Training, body_rate, schedulers_in, unwrapped
 
 if TYPE_CHECKING:
     from torch import nn
@@ -120,7 +120,7 @@ def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Reco
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Recommendation(Drawn):
+class Recommendation(ShownAsText):
     """A row of the table as numbers for one model.
 
     ``print(advice)`` says it in four lines, ``advice.details()`` in more. ``lr``, ``temperature``
@@ -276,6 +276,10 @@ class Recommendation(Drawn):
             scheduler: of that optimizer, or a list, so that it goes on from the new rate.
             options: of :func:`tstar.temper`.
         """
+        if optimizer is not None and self.row.changes:  # refused before anything changes
+            modules = [m for path, m in unwrap(model).named_modules() if path in self.heads]
+            live_optimizer(optimizer, [getattr(m, "layer", m) for m in modules])
+            schedulers_in(scheduler)
         if self.row.surgery:
             model = self._operate(model, optimizer, options)
         if self.row.rate is None or self.lr is None:

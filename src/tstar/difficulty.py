@@ -38,7 +38,7 @@ _TOKENS = (
 _RESAMPLES, _MANY_CLASSES, _FEW_RESAMPLES = 200, 256, 50
 
 
-@guarded("csg stopped in code of the data or their labels")
+@guarded("csg() failed while reading your data or labels")
 def csg(
     data: Any,
     labels: Any = None,
@@ -159,11 +159,17 @@ class Csg:
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, without S and the positions."""
         names = [c if isinstance(c, int | float | str) else str(c) for c in self.classes]
-        found: dict[str, Any] = {"csg": self.value, "interval": list(self.interval)}
-        found |= {"spectrum": self.spectrum.tolist(), "similarity": self.similarity.tolist()}
-        found |= {"classes": names, "samples": list(self.samples), "notes": list(self.notes)}
         plain = ("regime", "num_samples", "neighbors", "seed", "floored", "effective_samples")
-        return found | {name: getattr(self, name) for name in plain}
+        return {
+            "csg": self.value,
+            "interval": list(self.interval),
+            "spectrum": self.spectrum.tolist(),
+            "similarity": self.similarity.tolist(),
+            "classes": names,
+            "samples": list(self.samples),
+            "notes": list(self.notes),
+            **{name: getattr(self, name) for name in plain},
+        }
 
 
 class Matrix(NamedTuple):
@@ -379,12 +385,12 @@ def draw(codes: Ints, samples: int, seed: int) -> list[Ints]:
 def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int) -> Csg:
     """Steps 3 to 8, and the record."""
     K, queries = len(matrix.classes), np.concatenate(drawn)
-    found = nearest(matrix.values, queries, k)
-    volumes = log_volumes(matrix.values, queries, found, matrix.scale)
+    neighbors = nearest(matrix.values, queries, k)
+    volumes = log_volumes(matrix.values, queries, neighbors, matrix.scale)
     owners = np.repeat(np.arange(K), [len(rows) for rows in drawn])
     weights = sample_weights(volumes, owners, K)
-    given = matrix.codes[found], owners, weights, K
-    S, W, eigenvalues = spectrum_of(*given)
+    codes = matrix.codes[neighbors]
+    S, W, eigenvalues = spectrum_of(codes, owners, weights, K)
     value = float(cumulative_gradient(eigenvalues))
     total = np.bincount(owners, weights, K)
     try:  # only the record is sorted: names play no part in what is computed
@@ -393,7 +399,7 @@ def _measure(matrix: Matrix, drawn: list[Ints], k: int, seed: int) -> Csg:
         order = list(range(K))
     return Csg(
         value=value,
-        interval=bootstrap(value, *given, seed),
+        interval=bootstrap(value, codes, owners, weights, K, seed),
         expectation=S[np.ix_(order, order)],
         similarity=W[np.ix_(order, order)],
         spectrum=eigenvalues,
@@ -468,9 +474,11 @@ def cumulative_gradient(spectrum: F64) -> Any:
     return np.maximum.accumulate(np.diff(spectrum) / (K - np.arange(K - 1))).sum()
 
 
-def spectrum_of(*given: Any) -> tuple[F64, F64, F64]:
-    """S, W and the eigenvalues of the Laplacian, ascending, from what :func:`expectation` takes."""
-    S = expectation(*given)
+def spectrum_of(
+    neighbor_codes: Ints, owners: Ints, weights: F64, num_classes: int
+) -> tuple[F64, F64, F64]:
+    """S, W and the eigenvalues of the Laplacian, ascending."""
+    S = expectation(neighbor_codes, owners, weights, num_classes)
     W = similarity(S)
     return S, W, np.linalg.eigvalsh(laplacian(W)).astype(np.float64)
 

@@ -78,10 +78,10 @@ def guarded(what: str) -> Iterator[None]:
         raise
     except Exception as error:  # a model, a Dataset, a label: their code can raise anything
         try:
-            said = f": {error}"
+            reason = f": {error}"
         except Exception:
-            said = ""
-        raise TstarError(f"{what}: {type(error).__name__}{said}") from error
+            reason = ""
+        raise TstarError(f"{what}: {type(error).__name__}{reason}") from error
 
 
 # -- what a user gives -----------------------------------------------------------------------------
@@ -92,23 +92,23 @@ def number(name: str, value: object) -> float:
         refused = isinstance(value, bool) or tuple(getattr(value, "shape", ()))
         if refused or not isinstance(value, SupportsFloat) or not re.search("int|float", kind):
             raise TypeError(f"its type is {type(value).__name__}")
-        found = float(value)
+        real = float(value)
     except OverflowError:
-        found = math.inf
+        real = math.inf
     except Exception as error:  # somebody else's number may raise anything
         raise TstarError(f"{name} must be a number, got {shown(value)}: {error}.") from error
-    if not math.isfinite(found):
+    if not math.isfinite(real):
         raise TstarError(f"{name} must be finite, got {shown(value)}.")
-    return found
+    return real
 
 
 def whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
     """An int of at least ``least``; a float that is whole counts as one."""
-    found = number(name, value)
+    real = number(name, value)
     try:
         count = operator.index(value)  # type: ignore[arg-type]  # a float keeps 16 digits only
     except (TypeError, RuntimeError):  # a float, or a fraction
-        count = int(found) if found.is_integer() else least - 1
+        count = int(real) if real.is_integer() else least - 1
     if count < least or (most is not None and count > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise TstarError(f"{name} must be a whole number {limits}, got {name}={shown(value)}.")
@@ -117,20 +117,20 @@ def whole(name: str, value: object, *, least: int, most: int | None = None) -> i
 
 def positive(name: str, value: object, *, zero: bool = False, most: float | None = None) -> float:
     """A finite float above 0, or with ``zero`` of at least 0; and of at most ``most``."""
-    found = number(name, value)
-    if found < 0 or (found == 0 and not zero) or (most is not None and found > most):
+    real = number(name, value)
+    if real < 0 or (real == 0 and not zero) or (most is not None and real > most):
         wanted = "at least 0" if zero else "positive"
         wanted += "" if most is None else f" and at most {most:g}"
         raise TstarError(f"{name} must be {wanted}, got {name}={shown(value)}.")
-    return found
+    return real
 
 
 def share(name: str, value: object, *, zero: bool = True) -> float:
     """A float in [0, 1), or without ``zero`` in (0, 1)."""
-    found = number(name, value)
-    if not (0 < found < 1 or (found == 0 and zero)):
+    real = number(name, value)
+    if not (0 < real < 1 or (real == 0 and zero)):
         raise TstarError(f"0 <{'=' * zero} {name} < 1 must hold, but got {name}={shown(value)}.")
-    return found
+    return real
 
 
 def positive_csg(value: object) -> float:

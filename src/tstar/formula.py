@@ -30,7 +30,7 @@ from tstar.errors import (
     unknown,
     whole,
 )
-from tstar.text import Drawn
+from tstar.text import ShownAsText
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,9 +56,15 @@ class Provenance:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def ranges(self, name: str) -> list[tuple[float, float]]:
-        """The ranges of a quantity that were tried."""
+        """The ranges of a quantity that were tried; two that overlap are one."""
         stated = (scope.get(name) for scope in (self.fitted, self.validated))
-        return [(number(name, low), number(name, high)) for low, high in filter(None, stated)]
+        tried: list[tuple[float, float]] = []
+        for start, end in sorted(filter(None, stated)):
+            low, high = number(name, start), number(name, end)
+            if tried and low <= tried[-1][1]:
+                low, high = tried[-1][0], max(high, tried.pop()[1])
+            tried.append((low, high))
+        return tried
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Drawn):
+class Explanation(ShownAsText):
     """T* with its terms one by one, and what to mind.
 
     ``unclipped`` is the sum of the terms; ``notes`` say what lies outside the range that was tried.

@@ -15,12 +15,7 @@ from torch import Tensor, nn
 from tstar.errors import TstarError, guarded, positive, unknown, warn
 from tstar.head import TemperedHead
 from tstar.output_layer import Head, check_head, resolve_head, tempered_heads, unwrap
-from tstar.training import (
-    body_rate,
-    group_rates,
-    schedulers_in,
-    unwrapped,
-)
+from tstar.training import body_rate, group_rates, schedulers_in, unwrapped
 
 # The rates that a group has, and those that a scheduler has for each group.
 _RATES = ("lr", "initial_lr", "max_lr", "min_lr")
@@ -135,6 +130,20 @@ def _tensors(group: Mapping[str, Any]) -> list[Tensor]:
 
 
 # -- a live optimizer ------------------------------------------------------------------------------
+def live_optimizer(given: Any, layers: Sequence[nn.Module]) -> Any:
+    """The torch optimizer, which must hold the parameters of these output layers."""
+    live = unwrapped(given)
+    if not isinstance(live, torch.optim.Optimizer):
+        raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
+    held = {id(p) for group in live.param_groups for p in group["params"]}
+    if not held.issuperset(id(p) for layer in layers for p in layer.parameters()):
+        raise TstarError(
+            "The optimizer must hold the parameters of the model's output layer, got one that does "
+            "not; build it from model.parameters() after tstar.temper, and leave optimizer= out."
+        )
+    return live
+
+
 def join_optimizer(optimizer: Any, head: TemperedHead) -> None:
     """Give the norm's parameters to the group that trains the head's bias.
 
@@ -166,18 +175,23 @@ def set_rate(optimizer: Any, layers: Sequence[nn.Module], lr: float, scheduler: 
             f"The optimizer must have a learning rate to set, and {type(optimizer).__name__} has "
             "none; set lr in it first."
         )
-    factor, groups = lr / before, optimizer.param_groups
-    if not parts and any("initial_lr" in group for group in groups) and factor != 1:
+    groups = optimizer.param_groups
+    if not parts and any("initial_lr" in group for group in groups) and lr != before:
         warn(
             "The optimizer has a scheduler already, which remembers the old rate: pass it too, "
             "advice.apply(model, optimizer, scheduler)."
         )
+
+    def scaled(rate: Any) -> Any:
+        return rate / before * lr  # exactly lr for the rate of the training
+
     for group in groups:
-        group.update({name: group[name] * factor for name in _RATES if group.get(name) is not None})
+        known = (name for name in _RATES if group.get(name) is not None)
+        group.update({name: scaled(group[name]) for name in known})
     for part in parts:
         for name in _REMEMBERED:
             if isinstance(rates := getattr(part, name, None), list):
-                setattr(part, name, [rate * factor for rate in rates])  # two parts can share a list
+                setattr(part, name, [*map(scaled, rates)])  # two parts can share a list
         if getattr(part, "warmup_t", 0):  # timm's
             start, steps = part.warmup_lr_init, part.warmup_t
             part.warmup_steps = [(rate - start) / steps for rate in part.base_values]

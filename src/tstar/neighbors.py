@@ -51,7 +51,7 @@ def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True)
     bounds = Bounds(rows, sketched and data.shape[1] > 2 * _DIRECTIONS)
     step = min(len(queries), max(1, _SCORES // max(data.shape)))
     scores = np.empty((step, -(-len(data) // _GROUP) * _GROUP), np.float32)
-    found = np.empty((len(queries), k), np.int64)
+    neighbors = np.empty((len(queries), k), np.int64)
     starts = range(0, len(queries), step)
     for start in tracked(starts, "csg: parts of the samples compared", len(starts)):
         some = queries[start : start + step]
@@ -63,8 +63,8 @@ def nearest(data: NDArray[Any], queries: Ints, k: int, *, sketched: bool = True)
         for i, query in enumerate(some):
             left = np.flatnonzero(near[i])
             order = np.argsort(rows.distances(query, left), kind="stable")
-            found[start + i] = left[order[:k]]
-    return found
+            neighbors[start + i] = left[order[:k]]
+    return neighbors
 
 
 def _kth(rows: Vectors, query: np.int64, scores: F32, k: int) -> float:

@@ -64,7 +64,7 @@ class Head:
         return f"{name}: {kind}, M = {self.num_features}, K = {self.num_classes}"
 
 
-@guarded("tstar.find_head stopped in what you passed")
+@guarded("find_head() failed in your model")
 def find_head(model: nn.Module, example_input: Any = None) -> Head:
     """The layer whose output becomes the logits.
 
@@ -140,26 +140,25 @@ def resolve_head(model: nn.Module, head: str | Head | None, example_input: Any =
     check_layer(layer)
     if isinstance(head, Head) and head.layer is layer:
         return replace(head, path=path)
-    seen = Seen() if tempered_heads(model) else _seen_at(model, path, example_input)
-    return _record(model, path, seen)
+    origin = Origin() if tempered_heads(model) else _origin_at(model, path, example_input)
+    return _record(model, path, origin)
 
 
-def _seen_at(model: nn.Module, path: str, example_input: Any) -> Seen:
+def _origin_at(model: nn.Module, path: str, example_input: Any) -> Origin:
     """What follows a layer that was named; refused if it runs and the logits come from others."""
     try:
-        candidates, marks = _candidates(model, example_input)
+        candidates, marks = _trace_outputs(model, example_input)
     except Exception:  # no input is known: the name is taken as it is
-        return Seen()
-    others = [other for seen in candidates for other in seen.paths]
-    unsure = path not in marks.values() or any(seen.blocked for seen in candidates)
+        return Origin()
+    others = [other for each in candidates for other in each.paths]
+    unsure = path not in marks.values() or any(each.blocked for each in candidates)
     if others and path not in others and not unsure:
         raise TstarError(
             f"The logits must come from the layer that head= names, got {path!r}, but they come "
             f"from {', '.join(map(repr, dict.fromkeys(others)))}."
         )
-    mine = (seen for seen in candidates if path in seen.paths)
-    found = next(mine, Seen())
-    return found if found.paths == (path,) else replace(found, ends=())  # another layer's
+    origin = next((each for each in candidates if path in each.paths), Origin())
+    return origin if origin.paths == (path,) else replace(origin, ends=())  # another layer's
 
 
 def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]:
@@ -171,7 +170,7 @@ def resolve_heads(model: nn.Module, head: Any, example_input: Any) -> list[Head]
     return [resolve_head(model, path, example_input) for path in paths]
 
 
-def _record(model: nn.Module, path: str, seen: Seen) -> Head:
+def _record(model: nn.Module, path: str, origin: Origin) -> Head:
     parts, layer = path.split("."), model.get_submodule(path)
     for end in range(1, len(parts)):
         if hasattr(model.get_submodule(".".join(parts[:end])), "base_layer"):  # PEFT's name for W
@@ -181,8 +180,8 @@ def _record(model: nn.Module, path: str, seen: Seen) -> Head:
                 "task_type='SEQ_CLS'), or merge the adapter."
             )
     K, M = weight_of(layer).shape[:2]
-    logits = sum(len(weight_of(model.get_submodule(each))) for each in seen.paths)
-    return Head(path, layer, M, K, seen.ends, dense=seen.size > logits > 0)
+    logits = sum(len(weight_of(model.get_submodule(each))) for each in origin.paths)
+    return Head(path, layer, M, K, origin.ends, dense=origin.size > logits > 0)
 
 
 def check_head(model: nn.Module, head: Head) -> None:
@@ -211,15 +210,15 @@ def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
         raise TstarError("The model has no parameters.")
     tempered = tempered_heads(model)
     if tempered:
-        return [_record(model, f"{path}.layer".lstrip("."), Seen()) for path in tempered]
-    seen = _look(model, example_input)
+        return [_record(model, f"{path}.layer".lstrip("."), Origin()) for path in tempered]
+    origin = _find_origin(model, example_input)
     every = [path for path, _ in model.named_modules(remove_duplicate=False)]
-    return [_record(model, path, seen) for path in every if path in seen.paths]
+    return [_record(model, path, origin) for path in every if path in origin.paths]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a run showed: where the logits come from, what else they depend on, softmax, sigmoid."""
+class Origin:
+    """Where a tensor of a run comes from: layers, what else it depends on, softmax or sigmoid."""
 
     paths: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
@@ -227,10 +226,10 @@ class Seen:
     size: int = 0  # numbers that the output has for each sample
 
 
-def _candidates(
+def _trace_outputs(
     model: nn.Module, example_input: Any, training: bool = False
-) -> tuple[list[Seen], dict[Any, str]]:
-    """What a run shows for each tensor that could be the logits, and the layers that ran."""
+) -> tuple[list[Origin], dict[Any, str]]:
+    """The origin of each output of a run that could be the logits, and the layers that ran."""
     marks: dict[Any, str] = {}
 
     def prepare(twin: nn.Module) -> None:
@@ -242,35 +241,35 @@ def _candidates(
     with torch.enable_grad():
         output = run_copy(model, example_input, prepare, training=training)
     ends = tensors_in(output) if training else _could_be_logits(output)  # there may be a loss
-    seen = [replace(_walk([e.grad_fn], marks), size=math.prod(e.shape[1:])) for e in ends]
-    return seen, marks
+    origins = [replace(_trace_back([e.grad_fn], marks), size=math.prod(e.shape[1:])) for e in ends]
+    return origins, marks
 
 
-def _look(model: nn.Module, example_input: Any) -> Seen:
+def _find_origin(model: nn.Module, example_input: Any) -> Origin:
     """The layers that the logits of a run come from, if that is beyond doubt."""
     with runs_on("a standard input" if example_input is None else "example_input"):
-        candidates, _ = _candidates(model, example_input)
-    leading = [seen for seen in candidates if seen.paths] or candidates[:1]
-    if len({seen.paths for seen in leading}) > 1:
-        paths = list(dict.fromkeys(path for seen in leading for path in seen.paths))
+        candidates, _ = _trace_outputs(model, example_input)
+    leading = [each for each in candidates if each.paths] or candidates[:1]
+    if len({each.paths for each in leading}) > 1:
+        paths = list(dict.fromkeys(path for each in leading for path in each.paths))
         classes = [p for p in paths if len(weight_of(model.get_submodule(p))) > 1] or paths
         raise TstarError(
             "The model returns several tensors that could be the logits (they come from "
             f"{', '.join(map(repr, paths))}); pass head={classes[-1]!r} to name the output layer "
             "(temper also takes a list of several)."
         )
-    seen = next((seen for seen in leading if not seen.ends), leading[0])  # not the probabilities
-    if seen.ends:  # those that eval mode alone has do not count
+    origin = next((each for each in leading if not each.ends), leading[0])  # no probabilities
+    if origin.ends:  # those that eval mode alone has do not count
         with suppress(Exception):
-            trained = {end for s in _candidates(model, example_input, True)[0] for end in s.ends}
-            seen = replace(seen, ends=tuple(end for end in seen.ends if end in trained))
-    if seen.blocked or not seen.paths:
+            trained = {end for s in _trace_outputs(model, example_input, True)[0] for end in s.ends}
+            origin = replace(origin, ends=tuple(end for end in origin.ends if end in trained))
+    if origin.blocked or not origin.paths:
         raise TstarError(
             "The logits must come from a linear layer or a 1×1 convolution, but they come from "
-            f"{', '.join([*map(repr, seen.paths), *seen.blocked]) or 'no layer'}; pass "
+            f"{', '.join([*map(repr, origin.paths), *origin.blocked]) or 'no layer'}; pass "
             "head='path.of.the.layer' if there is one."
         )
-    return seen
+    return origin
 
 
 def _mark(
@@ -284,28 +283,29 @@ def _mark(
     return marked
 
 
-def _walk(nodes: list[Any], marks: dict[Any, str]) -> Seen:
-    """From autograd nodes back to the marks: found, blocked, and what lies between."""
-    seen: set[Any] = set()
-    names: dict[str, list[str]] = {"found": [], "blocked": [], "passed": []}
+def _trace_back(nodes: list[Any], marks: dict[Any, str]) -> Origin:
+    """From autograd nodes back to the marked layers."""
+    visited: set[Any] = set()
+    paths: dict[str, None] = {}  # in order, each once, as the next two
+    blocked: dict[str, None] = {}
+    ends: dict[str, None] = {}
     while nodes:
         node = nodes.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         name = type(node).__name__.split("Backward")[0]
         if node in marks:
-            names["found"].append(marks[node])
+            paths[marks[node]] = None
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
             parents = [parent for parent, _ in node.next_functions]
             # a softmax may also weigh several heads (EfficientViM)
-            if name.lower() in _ENDS and _walk([*parents], marks).paths:
-                names["passed"].append(name.lower())
+            if name.lower() in _ENDS and _trace_back([*parents], marks).paths:
+                ends[name.lower()] = None
             nodes.extend(parents)
         else:
-            names["blocked"].append(name)
-    found, blocked, passed = (tuple(dict.fromkeys(kind)) for kind in names.values())
-    return Seen(found, blocked, passed)
+            blocked[name] = None
+    return Origin(tuple(paths), tuple(blocked), tuple(ends))
 
 
 def _could_be_logits(output: Any) -> list[Tensor]:

@@ -74,9 +74,10 @@ class Row:
     def meets(self, facts: Mapping[str, Any]) -> bool:
         """Whether a case with these facts belongs to the row.
 
-        Rows that insert a norm were measured on networks without one there, and match no other.
+        Rows that insert a norm were measured on networks without one there, rows that raise the
+        rate on trainings with one rate for all layers; they match no others.
         """
-        if self.norm and facts["own_norm"]:
+        if (self.norm and facts["own_norm"]) or (self.rate and facts["own_rate"]):
             return False
         return all(_within(facts[name], allowed) for name, allowed in self.where.items())
 
@@ -108,6 +109,7 @@ def facts(case: Case) -> dict[str, Any]:
         "norms": case.norms,
         "kind": case.kind,
         "own_norm": case.own_norm,
+        "own_rate": case.head_lr is not None,
         "steps": t.steps,
         "num_classes": case.num_classes,
         "lr": (t.lr or 0.0) / case.usual_lr,

@@ -35,8 +35,8 @@ class Samples:
     x: NDArray[Any] | None = None  # (N, …); None for a stream
     y: Any = None  # the labels, as far as they are known without reading a sample
     pairs: Callable[[Sequence[int] | None], Pairs] | None = None  # at these positions; None: all
-    length: int | None = None  # how many samples there are to choose positions from
     samples: int | None = None  # how many there are, if that is known without reading them
+    indexed: bool = True  # whether positions can be chosen
     names: Sequence[Any] | None = None  # of classes that are numbers
     tokens: bool = False  # ids, whose distances mean nothing
     tensor: bool = False  # images have their channels first
@@ -165,8 +165,8 @@ def _from_dataset(data: Any) -> Samples:
     array, name = as_array(data.x_train), str(getattr(data, "name", "your data"))
     assert array is not None
     names, tokens = getattr(data, "classes", None), getattr(data, "domain", None) == "tokens"
-    found = _from_arrays(array, data.y_train, True)
-    return replace(found, name=name, names=names, tokens=tokens)
+    arrays = _from_arrays(array, data.y_train, True)
+    return replace(arrays, name=name, names=names, tokens=tokens)
 
 
 def _from_arrays(array: NDArray[Any], labels: Any, tensor: bool) -> Samples:
@@ -180,8 +180,7 @@ def _from_arrays(array: NDArray[Any], labels: Any, tensor: bool) -> Samples:
         )
     _same_length(len(array), len(y))
     tokens = tensor and looks_like_tokens(array.shape[1:], array.dtype)
-    N = len(array)
-    return Samples(x=array, y=y, length=N, samples=N, tokens=tokens, tensor=tensor)
+    return Samples(x=array, y=y, samples=len(array), tokens=tokens, tensor=tensor)
 
 
 def _from_stream(data: Any, labels: Any) -> Samples:
@@ -192,7 +191,7 @@ def _from_stream(data: Any, labels: Any) -> Samples:
         )
     loads = is_loader(data)
     held = data.dataset if loads else data
-    length = _len(held) if hasattr(held, "__getitem__") and _in_order(data) else None
+    indexed = hasattr(held, "__getitem__") and _in_order(data)
     listed = _listed(held)
     pairs = partial(_pairs, data, labels)
     if labels is not None and not isinstance(labels, str):
@@ -210,7 +209,7 @@ def _from_stream(data: Any, labels: Any) -> Samples:
     if isinstance(features, Mapping):
         names = getattr(features.get(labels or "label"), "names", names)
     names = names if isinstance(names, list | tuple) else None
-    return Samples(y=y, pairs=pairs, length=length, samples=_len(held), names=names)
+    return Samples(y=y, pairs=pairs, samples=_len(held), indexed=indexed, names=names)
 
 
 def _listed(data: Any) -> Any:
@@ -254,14 +253,14 @@ def pair(item: Any, column: str | None = None) -> tuple[Any, Any]:
     """The sample and the label of one item or batch."""
     if isinstance(item, Mapping):
         wanted = _LABELS if column is None else (column,)
-        found = [next((n for n in names if n in item), None) for names in (_INPUTS, wanted)]
-        if None in found:
+        columns = [next((n for n in names if n in item), None) for names in (_INPUTS, wanted)]
+        if None in columns:
             raise TstarError(
                 f"Each item must have a column of samples ({', '.join(_INPUTS)}) and one of labels "
                 f"({', '.join(wanted)}), got {', '.join(map(str, item))}; rename the columns, or "
                 "pass labels='NAME'."
             )
-        return item[found[0]], item[found[1]]
+        return item[columns[0]], item[columns[1]]
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
     raise TstarError(

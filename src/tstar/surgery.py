@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, SupportsFloat
 
-import torch
 from torch import Tensor, nn
 
 from tstar import output_layer as layers
 from tstar.errors import TstarError, guarded, positive, warn
 from tstar.formula import explain
-from tstar.groups import join_optimizer
+from tstar.groups import join_optimizer, live_optimizer
 from tstar.head import (
     Norm,
     TemperedHead,
@@ -29,7 +28,7 @@ from tstar.head import (
 from tstar.imports import require
 from tstar.monitor import Guard, shorten_memory
 from tstar.task import check_task
-from tstar.training import family, unwrapped
+from tstar.training import family, optimizer_name
 
 
 @guarded("temper() failed in your model")
@@ -84,8 +83,10 @@ def temper(
     temperatures = _temperatures(heads, temperature, csg, variant)
     if optimizer is not None and inplace is False:
         raise TstarError("The optimizer holds this model and not its copy: leave inplace out.")
-    live = _live_optimizer(optimizer, heads)
-    if temperature is None and live is not None and family(type(live).__name__) != "sgd":
+    live = None
+    if optimizer is not None:
+        live = live_optimizer(optimizer, [record.layer for record in heads])
+    if temperature is None and live is not None and family(optimizer_name(live)) != "sgd":
         warn(
             f"The paper's T* was measured with SGD, and not with {type(live).__name__}: "
             "tstar.recommend says what is known of it."
@@ -113,7 +114,7 @@ def _temperatures(
         if csg is not None or variant is not None:
             raise TstarError("csg and variant belong to the paper's T*; leave temperature out.")
         return [positive("temperature", temperature)] * len(heads)
-    # The formula without K, if it is named, makes no use of it.
+    # K is known of every head; a variant that was named may leave it out.
     explained = [explain(h.num_features, h.num_classes, csg, variant=variant) for h in heads]
     notes = {note: None for each in explained for note in each.notes}
     if notes:
@@ -216,22 +217,6 @@ def _heads(model: nn.Module, named: Any, example_input: Any, loss: Any) -> list[
                 "type."
             )
     return heads
-
-
-def _live_optimizer(given: Any, heads: Sequence[layers.Head]) -> Any:
-    """The optimizer that already holds the heads' parameters, if there is one."""
-    if given is None:
-        return None
-    live = unwrapped(given)
-    if not isinstance(live, torch.optim.Optimizer):
-        raise TstarError(f"optimizer must be a torch optimizer, got {type(given).__name__}.")
-    held = {id(p) for group in live.param_groups for p in group["params"]}
-    if not held.issuperset(id(p) for found in heads for p in found.layer.parameters()):
-        raise TstarError(
-            "The optimizer must hold the parameters of the model's output layer, got one that does "
-            "not; build it from model.parameters() after tstar.temper, and leave optimizer= out."
-        )
-    return live
 
 
 # --- what cannot be tempered as it stands ---

@@ -48,7 +48,7 @@ def tracked(items: Iterable[T], what: str, total: int | None = None) -> Iterator
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-class Drawn:
+class ShownAsText:
     """Something that a script, a terminal and a notebook show as the same text."""
 
     def __rich__(self) -> Any:

@@ -19,7 +19,7 @@ from tstar.errors import TstarError, guarded, number, positive, share, shown, un
 Family = Literal["sgd", "adam", "other"]
 SCENARIOS = ("scratch", "finetune")
 MOMENTUM = 0.9  # of the runs that the law was measured on
-SEPARATE = 2.99  # a head rate three times the body's, or a third, is its own; below 3 for rounding
+SEPARATE = 2.99  # from this ratio on head and body have rates of their own: 3, but for rounding
 
 # The names of optimizers that were measured, in any library.
 _FAMILIES: Mapping[Family, tuple[str, ...]] = {
@@ -85,11 +85,11 @@ class Training:
     )
     schedule: str | None = described("the schedule of the learning rate", label="schedule")
     label_smoothing: float = described(
-        "ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing", check=share
+        "share ε of y' = (1 − ε)·y + ε/K", 0.0, label="label smoothing", check=share
     )
     scenario: str | None = described('"scratch" or "finetune"', label="scenario")
     tuned: bool = described(
-        "whether a search has set rate and decay for the plain model", False, label="tuned"
+        "a search has set rate and decay for the plain model", False, label="tuned"
     )
 
     def __post_init__(self) -> None:
@@ -128,23 +128,24 @@ class Training:
         for name in known:
             if name not in names:
                 raise unknown("keyword", name, [*names, "args", "accumulate", "scheduler"])
-        told = {name: value for name, value in known.items() if value is not None}
+        given = {name: value for name, value in known.items() if value is not None}
         if args is not None:
             optimizer = args.optim if optimizer is None else optimizer
             accumulate = args if accumulate == 1 else accumulate
-            told = {**read_arguments(args), **told}
+            given = {**read_arguments(args), **given}
         record = cls()
         if isinstance(optimizer, Training):  # without the fields of a larger record
             record = cls(**{name: getattr(optimizer, name) for name in names})
         elif optimizer is not None:
             record = cls(**_read_optimizer(optimizer, layer, scheduler))
-        if "batch_size" in told:
+        if "batch_size" in given:
             several = batches_per_step(accumulate, optimizer) * processes()
-            told["batch_size"] = whole("batch_size", told["batch_size"], least=1) * several
-        made = replace(record, **told)
-        if made.steps is None and made.epochs and made.samples and made.batch_size:
-            made = replace(made, steps=steps_in(made.epochs, made.samples, made.batch_size))
-        return made
+            given["batch_size"] = whole("batch_size", given["batch_size"], least=1) * several
+        record = replace(record, **given)
+        if record.steps is None and record.epochs and record.samples and record.batch_size:
+            steps = steps_in(record.epochs, record.samples, record.batch_size)
+            record = replace(record, steps=steps)
+        return record
 
     @cached_property
     def family(self) -> Family | None:
@@ -176,6 +177,12 @@ def family(optimizer: str) -> Family:
     return next((kind for kind, names in _FAMILIES.items() if name in names), "other")
 
 
+def optimizer_name(optimizer: Any) -> str:
+    """The name of an optimizer's class, or of the measured one that it derives from."""
+    names = [kind.__name__.lower() for kind in type(optimizer).__mro__]
+    return next((name for name in names if family(name) != "other"), names[0])
+
+
 # -- objects ---------------------------------------------------------------------------------------
 def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any]:
     """Name, rate, momentum and weight decay, from a name or a torch optimizer."""
@@ -190,10 +197,8 @@ def _read_optimizer(optimizer: Any, layer: Any, scheduler: Any) -> dict[str, Any
         decays = [one.get("weight_decay") for one in body]
         # A cycle of momentum starts at its highest; the optimizer's default is what was given.
         momentum = (inner.defaults if "max_momentum" in group else group).get("momentum")
-        names = [kind.__name__.lower() for kind in type(inner).__mro__]
-        known = (name for name in names if family(name) != "other")
         return {
-            "optimizer": next(known, names[0]),
+            "optimizer": optimizer_name(inner),
             "lr": body_rate(inner, layer, scheduler),
             "momentum": momentum,
             "weight_decay": max(filter(None, decays), default=decays[0]),  # biases often have none
@@ -264,7 +269,7 @@ def own_head_rate(optimizer: Any, layer: Any, scheduler: Any = None) -> float | 
 
 def schedulers_in(scheduler: Any) -> list[Any]:
     """The schedulers of torch, timm or transformers in one, or in a list, and their parts."""
-    found: list[Any] = []
+    parts: list[Any] = []
     for one in scheduler if isinstance(scheduler, list | tuple) else [scheduler]:
         inner = getattr(one, "scheduler", one)  # accelerate's wrapper
         if inner is None or isinstance(inner, str):
@@ -273,8 +278,8 @@ def schedulers_in(scheduler: Any) -> list[Any]:
             raise TstarError(
                 f"scheduler must be a learning-rate scheduler, got {type(inner).__name__}."
             )
-        found += [inner, *schedulers_in(list(getattr(inner, "_schedulers", ())))]
-    return found
+        parts += [inner, *schedulers_in(list(getattr(inner, "_schedulers", ())))]
+    return parts
 
 
 def read_arguments(args: Any) -> dict[str, Any]:

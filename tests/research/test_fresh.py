@@ -13,6 +13,7 @@ from research import fresh, fresh_page
 from tstar.lab.sweep.execute import Job, execute
 from tstar.lab.sweep.run import Tally
 from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.transfer import load_runs, rows_of
 
 STEPS = 3
 MARKS = "<!-- table fresh -->\n\n\n\n<!-- end of table -->"
@@ -94,6 +95,13 @@ def test_predicted_run_to_its_end_and_shown(small, capsys):
     assert "1 of 1 from scratch and 1 of 2 fine-tuned" in text
     for arm in ("version 0.2", "Prodigy", "schedule-free", "Ultralytics' rule", "rate ÷ 3"):
         assert f"| {arm} | 1 |" in text
+
+
+def test_a_run_that_was_exported_is_found_under_its_key():
+    """Whatever fields a run had when it was trained: some of these have one that is gone."""
+    rows = rows_of(load_runs(fresh.FOLDER / "store.parquet"))
+    assert rows
+    assert [fresh.spec_of(row).key for row in rows] == [row["key"] for row in rows]
 
 
 def test_the_page_stands_before_the_first_run():

@@ -188,7 +188,7 @@ def test_classes_pass_at_every_door_whatever_their_type():
 def test_samples_are_counted_in_whatever_order_a_loader_goes():
     weighted = WeightedRandomSampler([1.0] * len(Y), 30)
     loader = DataLoader(Pairs(), batch_size=7, sampler=weighted)
-    assert open_data(loader).length is None
+    assert not open_data(loader).indexed
     assert open_data(loader).samples == len(Y) == open_data((X, Y)).samples
     assert open_data(Stream()).samples is None
 

@@ -45,7 +45,7 @@ def with_training(command: Callable[..., None]) -> Callable[..., None]:
 def _option_of(item: Any, kind: Any) -> Any:
     meaning = item.metadata["meaning"]
     names = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
-    return about(f"{meaning}.", *names)
+    return about(f"{meaning[0].upper()}{meaning[1:]}.", *names)
 
 
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."

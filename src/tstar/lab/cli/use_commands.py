@@ -56,7 +56,7 @@ def recommend(
     csg: Csg = None,
     loss: Annotated[str | None, about("Your loss: cross_entropy, nll_loss, …")] = None,
     data_root: DataRoot = None,
-    accumulate: Annotated[int, about("Batches per optimizer step.")] = 1,
+    accumulate: Annotated[int, about("Batches per step; --batch-size is then of one.")] = 1,
     as_json: AsJson = False,
     **training: Any,
 ) -> None:

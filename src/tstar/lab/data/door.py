@@ -90,7 +90,7 @@ def _open_folder(folder: Folder) -> core.Samples:
         for i in range(N) if positions is None else positions:
             yield np.moveaxis(decode(folder.train[i][0]), 0, -1), y[i]
 
-    return core.Samples(folder.name, None, y, pairs, N, N, folder.classes)
+    return core.Samples(folder.name, None, y, pairs, N, names=folder.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ def _read(data: Any) -> tuple[str, Tensor, list[Any]]:
     """A name, samples N×… as they come, and their labels; at most 20,000."""
     source = open_data(data)
     some = None
-    if source.length is not None and source.length > _MOST:
-        drawn = np.random.default_rng((0, 0xD00A)).permutation(source.length)
+    if source.indexed and source.samples is not None and source.samples > _MOST:
+        drawn = np.random.default_rng((0, 0xD00A)).permutation(source.samples)
         some = np.sort(drawn[:_MOST])
     if source.x is not None:
         x = source.x if some is None else source.x[some]
