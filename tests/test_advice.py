@@ -234,11 +234,20 @@ def test_applying_and_asking_again_says_that_all_is_done(row):
         assert before == [{**group, "params": None} for group in optimizer.param_groups]
 
 
+def test_a_rate_that_was_set_is_as_advised_to_rounding():
+    net, lr = network(), next(n / 1000 for n in range(1, 300) if n / 1000 * (0.3 / (n / 1000)) < 0.3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    recommend_by(RATE, net, optimizer).apply(net, optimizer)
+    assert optimizer.param_groups[0]["lr"] < 0.3  # by a last digit
+    assert recommend_by(RATE, net, optimizer).leave
+
+
 @pytest.mark.parametrize("norm", ["batch", None])
 def test_a_tempered_head_gets_the_advised_t_and_norm(norm):
     net = tstar.temper(network(), 40.0, norm=norm)
     advice = advised(LAW, net)
     assert "already" not in str(advice)
+    assert f"set T to {advice.temperature:.4g} (in place of 40)" in str(advice)
     advice.apply(net)
     (head,) = (m for m in net.modules() if hasattr(m, "set_temperature"))
     assert float(head.temperature) == pytest.approx(advice.temperature)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks, register_optimizer_step_pre_hook
 
 import tstar
 from tstar import TstarWarning
@@ -193,6 +194,44 @@ def test_a_compiled_training_is_not_called_unused():
     model = tstar.temper(net(), 2.0).train()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     step(compiled, sgd(model), times=3)
+    model.eval()
+
+
+class Foreign(torch.optim.Optimizer):
+    """Has no rate and cannot be hashed."""
+
+    __hash__ = None
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": None})
+
+    @torch.no_grad()
+    def step(self):
+        for parameter in self.param_groups[0]["params"]:
+            parameter -= 0.1 * parameter.grad
+
+
+def test_no_optimizer_is_watched_through_the_whole_process():
+    """Not one of another model, nor with a hook of others; threads and many models share nothing."""
+    before = dict(_global_optimizer_pre_hooks)
+    model, other = tstar.temper(net(), 2.0).train(), net()
+    step(model, Foreign(model.parameters()))
+    assert dict(_global_optimizer_pre_hooks) == before
+    step(other, Foreign(other.parameters()))
+    hook = register_optimizer_step_pre_hook(lambda *_: None)
+    try:
+        step(model, Foreign(model.parameters()), times=25)
+    finally:
+        hook.remove()
+    model.eval()
+
+
+def test_a_batch_without_samples_is_a_step_as_any_other():
+    model = tstar.temper(net(), 2.0).train()
+    step(model, sgd(model), times=3)
+    before = model[2].norm.running_mean.clone()
+    model(torch.empty(0, 6)).sum().backward()
+    assert torch.equal(model[2].norm.running_mean, before)
     model.eval()
 
 

@@ -100,8 +100,9 @@ def recommend(
 def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Recommendation:
     """A row as numbers for one case."""
     lr, notes = case.training.lr, list(notes)
-    if row.rate is not None:
-        lr = max(lr or 0.0, round(row.rate * case.usual_lr, 12))  # 0.3, not 0.3 + 4e-17
+    most = round((row.rate or 0.0) * case.usual_lr, 12)  # 0.3, not 0.3 + 4e-17
+    if (lr or 0.0) < most * (1 - 1e-9):  # a rate that was set is right to rounding
+        lr = most
     M, K, T = case.num_features, case.num_classes, case.temperature or 1.0
     if row.temperature == "law":
         T = law_temperature(M, K, replace(case.training, lr=lr))
@@ -195,7 +196,9 @@ class Recommendation(Drawn):
             verb = "insert a" if self.norm else "remove the"
             what.append(f"{verb} BatchNorm before {where}")
         if self._divides:
-            what.append(f"divide the logits by T = {self.temperature:.4g}")
+            T, old = f"{self.temperature:.4g}", self.case.temperature
+            new = f"divide the logits by T = {T}"
+            what.append(new if old is None else f"set T to {T} (in place of {old:.4g})")
         if self.lr != self.training.lr:
             what.append(f"set lr to {self.lr:g} (in place of {self.training.lr:g})")
         return f"{', '.join(what)}: model = advice.apply(model, optimizer)"

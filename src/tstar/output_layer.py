@@ -284,8 +284,8 @@ def _mark(
     return marked
 
 
-def _walk(nodes: list[Any], marks: dict[Any, str]) -> Seen:
-    """From autograd nodes back to the marks: found, blocked, and what lies between."""
+def _walk(nodes: list[Any], marks: dict[Any, str], ends: bool = True) -> Seen:
+    """From autograd nodes back to the marks: found, blocked, and with ``ends`` what lies between."""
     seen: set[Any] = set()
     names: dict[str, list[str]] = {"found": [], "blocked": [], "passed": []}
     while nodes:
@@ -299,7 +299,7 @@ def _walk(nodes: list[Any], marks: dict[Any, str]) -> Seen:
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
             parents = [parent for parent, _ in node.next_functions]
             # a softmax may also weigh several heads (EfficientViM)
-            if name.lower() in _ENDS and _walk([*parents], marks).paths:
+            if ends and name.lower() in _ENDS and _walk([*parents], marks, ends=False).paths:
                 names["passed"].append(name.lower())
             nodes.extend(parents)
         else:
