@@ -254,6 +254,17 @@ def test_a_tempered_head_gets_the_advised_t_and_norm(norm):
     assert isinstance(head.norm, nn.BatchNorm1d)
 
 
+def test_an_advice_that_cannot_be_applied_leaves_the_model_as_it_was():
+    net = tstar.temper(network(), 40.0, norm=None)
+    head, advice = net[-1], advised(LAW, net)
+    elsewhere = torch.optim.SGD(net[0].parameters(), lr=0.1)
+    for given in ((net, elsewhere), (torch.nn.DataParallel(net), None)):
+        with pytest.raises(TstarError, match="must hold the parameters|before it is wrapped"):
+            advice.apply(*given)
+        assert net[-1] is head
+        assert float(head.temperature) == 40
+
+
 def test_without_an_optimizer_the_surgery_alone_is_done():
     net = network()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

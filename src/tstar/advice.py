@@ -18,6 +18,7 @@ from tstar.case import Case, read_case
 from tstar.errors import TstarError, guarded, read_json, warn
 from tstar.formula import explain
 from tstar.groups import set_rate
+from tstar.head import replaced
 from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
 from tstar.recipes import Row, find_row, rows
@@ -302,12 +303,17 @@ class Recommendation(Drawn):
             return model
         if heads:
             untemper(model, inplace=True)
-        records = resolve_heads(model, list(heads or self.heads), options.get("example_input"))
         M, K = self.case.num_features, self.case.num_classes
-        if (records[0].num_features, records[0].num_classes) != (M, K):
-            warn(
-                f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
-                "tstar.recommend for this model."
-            )
-        known = {"inplace": True, "steps": self.training.steps, "norm": self.norm}
-        return temper(model, self.temperature, head=records, optimizer=optimizer, **known | options)
+        known = {"inplace": True, "steps": self.training.steps, "norm": self.norm, **options}
+        try:
+            records = resolve_heads(model, list(heads or self.heads), options.get("example_input"))
+            if (records[0].num_features, records[0].num_classes) != (M, K):
+                warn(
+                    f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
+                    "tstar.recommend for this model."
+                )
+            return temper(model, self.temperature, head=records, optimizer=optimizer, **known)
+        except Exception:
+            for head in heads.values():  # what is refused stays as it was
+                replaced(model, head.layer, head)
+            raise
