@@ -38,7 +38,7 @@ HOW = dict(optimizer="sgd", lr=0.1, steps=1000, batch_size=128, samples=5000)
 def advised(row, net=None, **known):
     """The advice of a row for a network."""
     case, heads = read_case(net or network(), **{**HOW, **known})
-    return advise(case, row, heads=tuple(head.path for head in heads))
+    return advise(case, row, heads=tuple(head.path.removesuffix(".layer") for head in heads))
 
 
 # -- from a row to numbers -------------------------------------------------------------------------
@@ -235,7 +235,10 @@ def test_applying_and_asking_again_says_that_all_is_done(row):
 
 
 def test_a_rate_that_was_set_is_as_advised_to_rounding():
-    net, lr = network(), next(n / 1000 for n in range(1, 300) if n / 1000 * (0.3 / (n / 1000)) < 0.3)
+    net, lr = (
+        network(),
+        next(n / 1000 for n in range(1, 300) if n / 1000 * (0.3 / (n / 1000)) < 0.3),
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=lr)
     recommend_by(RATE, net, optimizer).apply(net, optimizer)
     assert optimizer.param_groups[0]["lr"] < 0.3  # by a last digit
@@ -254,12 +257,34 @@ def test_a_tempered_head_gets_the_advised_t_and_norm(norm):
     assert isinstance(head.norm, nn.BatchNorm1d)
 
 
+class Twins(nn.Module):
+    """Two output layers on one body."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.one, self.two = nn.Linear(6, 64), nn.Linear(64, 10), nn.Linear(64, 10)
+
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.one(h), self.two(h)
+
+
+def test_an_advice_for_one_of_several_heads_changes_no_other():
+    net = tstar.temper(Twins(), 40.0, head=["one", "two"])
+    advice = recommend(net, head="two", optimizer="sgd", lr=0.01, steps=5000)
+    advice.apply(net)
+    assert float(net.one.temperature) == 40
+    assert float(net.two.temperature) == pytest.approx(advice.temperature)
+    assert recommend(net, head="two", optimizer="sgd", lr=advice.lr, steps=5000).leave
+    assert not recommend(net, head="one", optimizer="sgd", lr=advice.lr, steps=5000).leave
+
+
 def test_an_advice_that_cannot_be_applied_leaves_the_model_as_it_was():
     net = tstar.temper(network(), 40.0, norm=None)
     head, advice = net[-1], advised(LAW, net)
     elsewhere = torch.optim.SGD(net[0].parameters(), lr=0.1)
     for given in ((net, elsewhere), (torch.nn.DataParallel(net), None)):
-        with pytest.raises(TstarError, match="must hold the parameters|before it is wrapped"):
+        with pytest.raises(TstarError, match=r"must hold the parameters|before it is wrapped"):
             advice.apply(*given)
         assert net[-1] is head
         assert float(head.temperature) == 40

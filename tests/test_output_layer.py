@@ -144,6 +144,8 @@ def test_the_heads_of_a_tempered_model_are_the_layers_inside():
     assert tstar.find_head(alone).path == "layer"
     for named, path in ((model, "6"), (alone, "")):  # as before tempering
         assert layers.resolve_head(named, path) == tstar.find_head(named)
+    kept = nn.ModuleDict({"original_module": alone, "default": TemperedHead(nn.Linear(6, 4), 3.0)})
+    assert tstar.find_head(kept).path == "default.layer"  # PEFT keeps an idle copy
     assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
     assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")
 

@@ -23,7 +23,7 @@ from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
 from tstar.recipes import Row, find_row, rows
 from tstar.samples import count_classes
-from tstar.surgery import temper, untemper
+from tstar.surgery import temper
 from tstar.task import check_task
 from tstar.text import Drawn
 from tstar.training import Training, body_rate, unwrapped
@@ -296,17 +296,19 @@ class Recommendation(Drawn):
 
     def _operate(self, model: nn.Module, optimizer: Any, options: dict[str, Any]) -> nn.Module:
         """Norm and T as advised; a head that is tempered already gets this T."""
-        heads = tempered_heads(unwrap(model))
-        if heads and all((head.norm is not None) == bool(self.norm) for head in heads.values()):
-            for head in heads.values():
+        every = tempered_heads(unwrap(model))
+        heads = [every[path] for path in self.heads if path in every]
+        fitting = [head for head in heads if (head.norm is None) == (self.norm is None)]
+        if len(fitting) == len(self.heads):
+            for head in fitting:
                 head.set_temperature(self.temperature)
             return model
-        if heads:
-            untemper(model, inplace=True)
+        for head in heads:
+            replaced(model, head, head.layer)
         M, K = self.case.num_features, self.case.num_classes
         known = {"inplace": True, "steps": self.training.steps, "norm": self.norm, **options}
         try:
-            records = resolve_heads(model, list(heads or self.heads), options.get("example_input"))
+            records = resolve_heads(model, self.heads, options.get("example_input"))
             if (records[0].num_features, records[0].num_classes) != (M, K):
                 warn(
                     f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
@@ -314,6 +316,6 @@ class Recommendation(Drawn):
                 )
             return temper(model, self.temperature, head=records, optimizer=optimizer, **known)
         except Exception:
-            for head in heads.values():  # what is refused stays as it was
+            for head in heads:  # what is refused stays as it was
                 replaced(model, head.layer, head)
             raise

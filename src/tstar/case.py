@@ -98,7 +98,8 @@ def read_case(
     own_rate = None
     if hasattr(optimizer, "param_groups") and norms != "frozen":
         own_rate = own_head_rate(optimizer, heads[0].layer, training.get("scheduler"))
-    tempered = next(iter(layers.working_heads(net).values()), None)
+    every = layers.tempered_heads(net).values()
+    tempered = next((each for each in every if each.layer is heads[0].layer), None)
     case = Case(
         heads[0].num_features,
         whole("num_classes", num_classes or heads[0].num_classes, least=2),

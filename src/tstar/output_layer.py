@@ -209,7 +209,7 @@ def check_head(model: nn.Module, head: Head) -> None:
 def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
     if next(model.parameters(), None) is None:
         raise TstarError("The model has no parameters.")
-    tempered = tempered_heads(model)
+    tempered = working_heads(model)
     if tempered:
         return [_record(model, f"{path}.layer".lstrip("."), Seen()) for path in tempered]
     seen = _look(model, example_input)
