@@ -226,6 +226,25 @@ def test_no_optimizer_is_watched_through_the_whole_process():
     model.eval()
 
 
+def test_gradients_of_a_trained_model_in_eval_mode_are_no_training():
+    """Saliency maps and adversarial examples."""
+    model = tstar.temper(net(), 2.0).eval()
+    for _ in range(30):
+        model(torch.randn(8, 6, requires_grad=True)).sum().backward()
+
+
+def test_a_norm_that_learns_in_steps_below_its_rounding_is_not_called_untrained():
+    torch.manual_seed(0)
+    model = tstar.temper(net().bfloat16(), 2.0).train()
+    optimizer = sgd(model, lr=1e-3)  # a scale of 1 has steps of 0.004
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 6).bfloat16()), torch.arange(8) % 4).backward()
+        optimizer.step()
+    assert bool((model[2].norm.weight == 1).all())
+    model.eval()
+
+
 def test_a_batch_without_samples_is_a_step_as_any_other():
     model = tstar.temper(net(), 2.0).train()
     step(model, sgd(model), times=3)
