@@ -38,7 +38,7 @@ HOW = dict(optimizer="sgd", lr=0.1, steps=1000, batch_size=128, samples=5000)
 def advised(row, net=None, **known):
     """The advice of a row for a network."""
     case, heads = read_case(net or network(), **{**HOW, **known})
-    return advise(case, row, heads=tuple(head.path for head in heads))
+    return advise(case, row, heads=tuple(head.path.removesuffix(".layer") for head in heads))
 
 
 # -- from a row to numbers -------------------------------------------------------------------------
@@ -234,15 +234,60 @@ def test_applying_and_asking_again_says_that_all_is_done(row):
         assert before == [{**group, "params": None} for group in optimizer.param_groups]
 
 
+def test_a_rate_is_set_to_the_last_digit():
+    """Else asking again would say so little more."""
+    net = network()
+    rates = (n / 1000 for n in range(1, 300))
+    lr = next(rate for rate in rates if rate * (0.3 / rate) < 0.3)
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    recommend_by(RATE, net, optimizer).apply(net, optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.3
+    assert recommend_by(RATE, net, optimizer).leave
+
+
 @pytest.mark.parametrize("norm", ["batch", None])
 def test_a_tempered_head_gets_the_advised_t_and_norm(norm):
     net = tstar.temper(network(), 40.0, norm=norm)
     advice = advised(LAW, net)
     assert "already" not in str(advice)
+    assert f"set T to {advice.temperature:.4g} (in place of 40)" in str(advice)
     advice.apply(net)
     (head,) = (m for m in net.modules() if hasattr(m, "set_temperature"))
     assert float(head.temperature) == pytest.approx(advice.temperature)
     assert isinstance(head.norm, nn.BatchNorm1d)
+
+
+class Twins(nn.Module):
+    """Two output layers on one body."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.one, self.two = nn.Linear(6, 64), nn.Linear(64, 10), nn.Linear(64, 10)
+
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.one(h), self.two(h)
+
+
+def test_an_advice_for_one_of_several_heads_changes_no_other():
+    net = tstar.temper(Twins(), 40.0, head=["one", "two"])
+    advice = recommend(net, head="two", optimizer="sgd", lr=0.01, steps=5000)
+    advice.apply(net)
+    assert float(net.one.temperature) == 40
+    assert float(net.two.temperature) == pytest.approx(advice.temperature)
+    assert recommend(net, head="two", optimizer="sgd", lr=advice.lr, steps=5000).leave
+    assert not recommend(net, head="one", optimizer="sgd", lr=advice.lr, steps=5000).leave
+
+
+def test_an_advice_that_cannot_be_applied_leaves_the_model_as_it_was():
+    net = tstar.temper(network(), 40.0, norm=None)
+    head, advice = net[-1], advised(LAW, net)
+    elsewhere = torch.optim.SGD(net[0].parameters(), lr=0.1)
+    for given in ((net, elsewhere), (torch.nn.DataParallel(net), None)):
+        with pytest.raises(TstarError, match=r"must hold the parameters|before it is wrapped"):
+            advice.apply(*given)
+        assert net[-1] is head
+        assert float(head.temperature) == 40
 
 
 def test_without_an_optimizer_the_surgery_alone_is_done():

@@ -213,9 +213,21 @@ def test_a_network_of_one_size_is_run_on_the_first_batch(size):
     assert (head.path, case.num_features) == ("3", 4 * (size - 2) ** 2)
 
 
-def test_a_tempered_model_is_the_same_case_with_its_temperature():
-    plain, _ = read_case(network(), **HOW)
-    case, _ = read_case(temper(network(), 7.0), **HOW)
+class Asking(nn.Module):
+    """Attention without a norm: with the one that temper inserts, batch norms are in the majority."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.fc = nn.Linear(6, 6), nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.fc(self.query(x).softmax(-1) * x)
+
+
+@pytest.mark.parametrize("make", [network, Asking])
+def test_a_tempered_model_is_the_same_case_with_its_temperature(make):
+    plain, _ = read_case(make(), **HOW)
+    case, _ = read_case(temper(make(), 7.0), **HOW)
     assert (case.temperature, case.norm, case.own_norm) == (7.0, "batch", False)
     assert (plain.temperature, plain.norm, plain.own_norm) == (None, None, False)
     for name in ("num_features", "num_classes", "training", "norms", "kind", "assumed"):

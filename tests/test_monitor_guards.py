@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks, register_optimizer_step_pre_hook
 
 import tstar
 from tstar import TstarWarning
@@ -193,6 +194,63 @@ def test_a_compiled_training_is_not_called_unused():
     model = tstar.temper(net(), 2.0).train()
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     step(compiled, sgd(model), times=3)
+    model.eval()
+
+
+class Foreign(torch.optim.Optimizer):
+    """Has no rate and cannot be hashed."""
+
+    __hash__ = None
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": None})
+
+    @torch.no_grad()
+    def step(self):
+        for parameter in self.param_groups[0]["params"]:
+            parameter -= 0.1 * parameter.grad
+
+
+def test_no_optimizer_is_watched_through_the_whole_process():
+    """Not one of another model, nor with a hook of others; threads and many models share nothing."""
+    before = dict(_global_optimizer_pre_hooks)
+    model, other = tstar.temper(net(), 2.0).train(), net()
+    step(model, Foreign(model.parameters()))
+    assert dict(_global_optimizer_pre_hooks) == before
+    step(other, Foreign(other.parameters()))
+    hook = register_optimizer_step_pre_hook(lambda *_: None)
+    try:
+        step(model, Foreign(model.parameters()), times=25)
+    finally:
+        hook.remove()
+    model.eval()
+
+
+def test_gradients_of_a_trained_model_in_eval_mode_are_no_training():
+    """Saliency maps and adversarial examples."""
+    model = tstar.temper(net(), 2.0).eval()
+    for _ in range(30):
+        model(torch.randn(8, 6, requires_grad=True)).sum().backward()
+
+
+def test_a_norm_that_learns_in_steps_below_its_rounding_is_not_called_untrained():
+    torch.manual_seed(0)
+    model = tstar.temper(net().bfloat16(), 2.0).train()
+    optimizer = sgd(model, lr=1e-3)  # a scale of 1 has steps of 0.004
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 6).bfloat16()), torch.arange(8) % 4).backward()
+        optimizer.step()
+    assert bool((model[2].norm.weight == 1).all())
+    model.eval()
+
+
+def test_a_batch_without_samples_is_a_step_as_any_other():
+    model = tstar.temper(net(), 2.0).train()
+    step(model, sgd(model), times=3)
+    before = model[2].norm.running_mean.clone()
+    model(torch.empty(0, 6)).sum().backward()
+    assert torch.equal(model[2].norm.running_mean, before)
     model.eval()
 
 

@@ -144,6 +144,8 @@ def test_the_heads_of_a_tempered_model_are_the_layers_inside():
     assert tstar.find_head(alone).path == "layer"
     for named, path in ((model, "6"), (alone, "")):  # as before tempering
         assert layers.resolve_head(named, path) == tstar.find_head(named)
+    kept = nn.ModuleDict({"original_module": alone, "default": TemperedHead(nn.Linear(6, 4), 3.0)})
+    assert tstar.find_head(kept).path == "default.layer"  # PEFT keeps an idle copy
     assert str(tstar.find_head(alone)) == "'layer': Linear, M = 6, K = 4"
     assert str(tstar.find_head(nn.Linear(6, 4))).startswith("the model itself: Linear")
 
@@ -379,13 +381,19 @@ def test_an_advice_for_several_heads_is_asked_again_under_the_same_names():
     assert tstar.recommend(model, **how).heads == advice.heads == ("kind", "size")
 
 
-def test_a_long_chain_of_branches_is_walked_once():
+def test_a_long_chain_of_branches_or_softmaxes_is_walked_once():
     def normalize(z):
         for _ in range(60):  # each subtraction doubles the paths back to the layer
             z = z - z.amax(-1, keepdim=True)
         return z.softmax(-1)
 
-    assert tstar.find_head(Returns(normalize), torch.randn(2, 6)).ends == ("softmax",)
+    def refine(z):
+        for _ in range(60):  # from each softmax it is asked anew whether logits lead to it
+            z = z - z.softmax(-1)
+        return z
+
+    for chain in (normalize, refine):
+        assert tstar.find_head(Returns(chain), torch.randn(2, 6)).ends == ("softmax",)
 
 
 def test_hooks_of_the_user_do_not_run_on_the_copy():
@@ -417,6 +425,9 @@ def test_state_of_the_whole_process_is_never_set(monkeypatch):
     assert tstar.find_head(model).ends == ("softmax",)
     data = [(torch.randn(6), i % 2) for i in range(20)]
     assert tstar.csg(data).num_classes == 2
+    tempered = tstar.temper(model, 2.0, loss="nll_loss", norm=None)
+    tstar.recommend(tempered, data, loss="nll_loss")
+    tstar.fold(tempered.eval(), inplace=True)
 
 
 def test_an_example_counts_only_if_the_model_takes_it():

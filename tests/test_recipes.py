@@ -96,6 +96,5 @@ def test_the_table_as_text_has_every_row_and_its_numbers():
     assert widened[:3] == ["widened heads", "", "7"]
     (_, unknown) = recipes.cells([Row("other", {}, "leave it.", known=False)])
     assert unknown == ["other", "leave it.", *["–"] * 6]
-    page = recipes.markdown()
-    assert all(f"| {each.name} |" in page for each in rows())
+    assert {each.name for each in rows()} <= {first for first, *_ in recipes.cells()}
     assert "12 trainings" in str(gain)

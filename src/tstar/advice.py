@@ -18,14 +18,15 @@ from tstar.case import Case, read_case
 from tstar.errors import TstarError, guarded, read_json, warn
 from tstar.formula import explain
 from tstar.groups import live_optimizer, set_rate
+from tstar.head import replaced
 from tstar.law import law_temperature
 from tstar.output_layer import resolve_heads, tempered_heads, unwrap
 from tstar.recipes import Row, find_row, rows
 from tstar.samples import count_classes
-from tstar.surgery import temper, untemper
+from tstar.surgery import temper
 from tstar.task import check_task
 from tstar.text import ShownAsText
-from tstar.training import Training, body_rate, schedulers_in, unwrapped
+from tstar.training import Training, schedulers_in
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,11 +88,7 @@ def recommend(
         notes.append(f"the data have {count} classes, the output layer {case.num_classes}.")
     if getattr(loss, "__name__", type(loss).__name__) in _SOFT:
         notes.append("soft targets (mixup, distillation): only hard labels were measured.")
-    live, lr = hasattr(training.get("optimizer"), "step"), training.get("lr")
-    if live and lr is not None:
-        own = body_rate(unwrapped(training["optimizer"]), heads[0].layer, training.get("scheduler"))
-        if own != lr:
-            notes.append(f"this is for lr = {lr:g} as you said, but the optimizer has {own}.")
+    live = hasattr(training.get("optimizer"), "step")
     tempered = {head.layer: path for path, head in tempered_heads(unwrap(model)).items()}
     paths = tuple(tempered.get(each.layer, each.path) for each in heads)
     return advise(case, find_row(case), notes, heads=paths, live=live)
@@ -195,7 +192,9 @@ class Recommendation(ShownAsText):
             verb = "insert a" if self.norm else "remove the"
             what.append(f"{verb} BatchNorm before {where}")
         if self._divides:
-            what.append(f"divide the logits by T = {self.temperature:.4g}")
+            T, old = f"{self.temperature:.4g}", self.case.temperature
+            new = f"divide the logits by T = {T}"
+            what.append(new if old is None else f"set T to {T} (in place of {old:.4g})")
         if self.lr != self.training.lr:
             what.append(f"set lr to {self.lr:g} (in place of {self.training.lr:g})")
         return f"{', '.join(what)}: model = advice.apply(model, optimizer)"
@@ -296,19 +295,26 @@ class Recommendation(ShownAsText):
 
     def _operate(self, model: nn.Module, optimizer: Any, options: dict[str, Any]) -> nn.Module:
         """Norm and T as advised; a head that is tempered already gets this T."""
-        heads = tempered_heads(unwrap(model))
-        if heads and all((head.norm is not None) == bool(self.norm) for head in heads.values()):
-            for head in heads.values():
+        every = tempered_heads(unwrap(model))
+        heads = [every[path] for path in self.heads if path in every]
+        fitting = [head for head in heads if (head.norm is None) == (self.norm is None)]
+        if len(fitting) == len(self.heads):
+            for head in fitting:
                 head.set_temperature(self.temperature)
             return model
-        if heads:
-            untemper(model, inplace=True)
-        records = resolve_heads(model, list(heads or self.heads), options.get("example_input"))
+        for head in heads:
+            replaced(model, head, head.layer)
         M, K = self.case.num_features, self.case.num_classes
-        if (records[0].num_features, records[0].num_classes) != (M, K):
-            warn(
-                f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
-                "tstar.recommend for this model."
-            )
-        known = {"inplace": True, "steps": self.training.steps, "norm": self.norm}
-        return temper(model, self.temperature, head=records, optimizer=optimizer, **known | options)
+        known = {"inplace": True, "steps": self.training.steps, "norm": self.norm, **options}
+        try:
+            records = resolve_heads(model, self.heads, options.get("example_input"))
+            if (records[0].num_features, records[0].num_classes) != (M, K):
+                warn(
+                    f"The advice is for M = {M}, K = {K}, but it is applied to {records[0]}; call "
+                    "tstar.recommend for this model."
+                )
+            return temper(model, self.temperature, head=records, optimizer=optimizer, **known)
+        except Exception:
+            for head in heads:  # what is refused stays as it was
+                replaced(model, head.layer, head)
+            raise

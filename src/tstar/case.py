@@ -98,7 +98,8 @@ def read_case(
     own_rate = None
     if hasattr(optimizer, "param_groups") and norms != "frozen":
         own_rate = own_head_rate(optimizer, heads[0].layer, training.get("scheduler"))
-    tempered = next(iter(layers.working_heads(net).values()), None)
+    every = layers.tempered_heads(net).values()
+    tempered = next((each for each in every if each.layer is heads[0].layer), None)
     case = Case(
         heads[0].num_features,
         whole("num_classes", num_classes or heads[0].num_classes, least=2),
@@ -185,14 +186,18 @@ def looks_trained(net: nn.Module) -> bool:
         return True
     if getattr(getattr(net, "config", None), "_name_or_path", ""):
         return True
-    inserted = {id(head.norm) for head in layers.tempered_heads(net).values()}
-    for module in net.modules():
+    for module in _own_modules(net).values():
         weight: Any = getattr(module, "weight", None)
         norm = "norm" in type(module).__name__.lower() and getattr(weight, "ndim", 0) == 1
-        known = norm and id(module) not in inserted and not weight.is_meta
-        if known and bool((weight != weight[0]).any()):
+        if norm and not weight.is_meta and bool((weight != weight[0]).any()):
             return True
     return False
+
+
+def _own_modules(net: nn.Module) -> dict[str, nn.Module]:
+    """The modules of a model by path, without the norms that ``temper`` inserted."""
+    inserted = {id(head.norm) for head in layers.tempered_heads(net).values()}
+    return {path: each for path, each in net.named_modules() if id(each) not in inserted}
 
 
 def kind_of(net: nn.Module) -> str:
@@ -200,7 +205,7 @@ def kind_of(net: nn.Module) -> str:
 
     Attention has a query (qkv, to_q, wq, …); a class's name alone counts if there are layer norms.
     """
-    modules = dict(net.named_modules())
+    modules = _own_modules(net)
     names = [type(module).__name__.lower().replace("_", "") for module in modules.values()]
     batch = sum(isinstance(module, _BatchNorm) for module in modules.values())
     layer = sum(any(n in name for n in ("layernorm", "rmsnorm", "channelnorm")) for name in names)
@@ -227,8 +232,7 @@ def norms_of(model: nn.Module, layer: nn.Module, optimizer: Any = None) -> str:
     trained = {id(p) for p in model.parameters() if p.requires_grad} - head
     if not (trained & held if head & held else trained):
         return "frozen"
-    inserted = {id(each.norm) for each in heads}
-    inside = [module for module in model.modules() if id(module) not in inserted]
+    inside = _own_modules(model).values()
     if any(isinstance(module, _BatchNorm) for module in inside):
         return "batch-norms"
     kinds = ("layernorm", "groupnorm", "instancenorm", "rmsnorm", "channelnorm")

@@ -48,9 +48,11 @@ class Guard:
             if head.training:
                 self.calls += 1
                 self._look(head, features, logits)
-            else:
+            elif not self.calls and head.norm is not None:
                 self.evaluated += 1
-                if self.evaluated == _FIRST and not self.calls and head.norm is not None:
+                if self.evaluated == 1:
+                    self._weights = _some_weights(head)
+                if self.evaluated == _FIRST and self._changed(head)[0]:  # no saliency, no attack
                     self._warn("eval")
         except TstarWarning:  # the user has made warnings errors
             raise
@@ -95,13 +97,16 @@ class Guard:
 
     def _check_trained(self, head: TemperedHead) -> None:
         """Whether head and norm have changed since the first call."""
-        pairs = zip(self._weights, _some_weights(head), strict=True)
-        changed = [not torch.equal(before, after) for before, after in pairs]
-        scale: Any = getattr(head.norm, "weight", None)
+        changed = self._changed(head)
+        shift: Any = getattr(head.norm, "bias", None)
         if not any(changed) and head.weight.requires_grad:
             self._warn("missed", missed="tempered head")
-        elif changed[0] and not all(changed) and scale.requires_grad:
+        elif changed[0] and not all(changed) and shift.requires_grad:
             self._warn("missed", missed="norm before the output layer")
+
+    def _changed(self, head: TemperedHead) -> list[bool]:
+        pairs = zip(self._weights, _some_weights(head), strict=True)
+        return [not torch.equal(before, after) for before, after in pairs]
 
     def check_statistics(self, head: TemperedHead, least: int = 10) -> None:
         """After so many batches: warn if the last one is far from the norm's statistics."""
@@ -151,8 +156,11 @@ _WARNINGS = {
 
 
 def _some_weights(head: TemperedHead) -> tuple[Tensor, ...]:
-    """Copies of some rows of the output layer's weight, and of some of the norm's."""
-    watched = (head.weight, getattr(head.norm, "weight", None))
+    """Copies of some rows of the output layer's weight, and of some of the norm's shift.
+
+    A shift starts at 0, where no step is lost to rounding, however coarse the numbers are.
+    """
+    watched = (head.weight, getattr(head.norm, "bias", None))
     return tuple(tensor.detach()[:64].clone() for tensor in watched if tensor is not None)
 
 

@@ -208,7 +208,7 @@ def check_head(model: nn.Module, head: Head) -> None:
 def _find_heads(model: nn.Module, example_input: Any) -> list[Head]:
     if next(model.parameters(), None) is None:
         raise TstarError("The model has no parameters.")
-    tempered = tempered_heads(model)
+    tempered = working_heads(model)
     if tempered:
         return [_record(model, f"{path}.layer".lstrip("."), Origin()) for path in tempered]
     origin = _find_origin(model, example_input)
@@ -283,8 +283,8 @@ def _mark(
     return marked
 
 
-def _trace_back(nodes: list[Any], marks: dict[Any, str]) -> Origin:
-    """From autograd nodes back to the marked layers."""
+def _trace_back(nodes: list[Any], marks: dict[Any, str], with_ends: bool = True) -> Origin:
+    """From autograd nodes back to the marked layers, and ``with_ends`` what the logits pass."""
     visited: set[Any] = set()
     paths: dict[str, None] = {}  # in order, each once, as the next two
     blocked: dict[str, None] = {}
@@ -300,7 +300,8 @@ def _trace_back(nodes: list[Any], marks: dict[Any, str]) -> Origin:
         elif name.lower() in _PASSES or name.lower().startswith(_PASSING):
             parents = [parent for parent, _ in node.next_functions]
             # a softmax may also weigh several heads (EfficientViM)
-            if name.lower() in _ENDS and _trace_back([*parents], marks).paths:
+            ending = with_ends and name.lower() in _ENDS
+            if ending and _trace_back([*parents], marks, with_ends=False).paths:
                 ends[name.lower()] = None
             nodes.extend(parents)
         else:

@@ -138,10 +138,3 @@ def _numbers(gain: Gain | None) -> list[str]:
         return ["–"] * 6
     points = [f"{gain.median:+.1f}", f"{gain.mean:+.1f}", f"{gain.low:+.1f} to {gain.high:+.1f}"]
     return [str(gain.n), *points, f"{gain.gained:.0%}", f"{gain.lost:.0%}"]
-
-
-def markdown(every: Sequence[Row] | None = None) -> str:
-    """The table for a page."""
-    header, *body = cells(every)
-    lines = [header, ["---", "---", *["--:"] * 6], *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -94,7 +94,10 @@ def temper(
     if not (inplace or live):
         model = layers.scratch_copy(model)
     elif any(record.path == "" for record in heads):
-        raise TstarError("A model that is its own output layer needs inplace=False.")
+        raise TstarError(
+            "A model that is its own output layer cannot be changed in place: wrap it, "
+            "nn.Sequential(model), or without a live optimizer leave inplace=False."
+        )
     for record, T in zip(heads, temperatures, strict=True):
         layer = model.get_submodule(record.path)
         new = TemperedHead(layer, T, norm)
