@@ -141,7 +141,7 @@ def _teacher(job: Job, run: Spec, data: DataSet) -> nn.Module:
     spec = run.teacher()
     model = build_model(spec, data, job.data_root)
     head = find_head(model, make_example(data))
-    setting = Setting(head.num_features, data.num_classes, head=head.path)
+    setting = Setting(head.num_features, data.num_classes, head=head)
     teacher = get_method(spec).prepare(model, setting).model
     teacher.load_state_dict(torch.load(io.BytesIO(job.teacher or b""), weights_only=True))
     return teacher.to(job.device)
