@@ -112,9 +112,9 @@ def decode(path: Path, size: int | None = None) -> np.ndarray:
     with (
         guarded(f"{path} must be a readable image (repair or remove it), but reading it failed"),
         pil.open(path, formats=_FORMATS) as image,
+        _large if image.width * image.height > 1 << 22 else nullcontext(),
     ):
-        with _large if image.width * image.height > 1 << 22 else nullcontext():
-            return pixels_of(image, size)
+        return pixels_of(image, size)
 
 
 def pixels_of(image: Any, size: int | None) -> np.ndarray:
