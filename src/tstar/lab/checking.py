@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -156,11 +157,11 @@ def check(
             progress(2 * seed + len(pair), 2 * seeds, way.name)
             known: dict[str, Any] = {"seed": seed, "head": found.path}
             known["num_classes"] = task.num_classes
-            maker = _maker(make_model, seed)
+            maker = partial(_make, make_model, seed)
             pair.append(run(way, maker, task, replace(config, steps=steps), **known))
         results.append(pair)
     by_way = zip(*results, strict=True)
-    plain, advised = ([_right(one, task.num_classes) for one in way] for way in by_way)
+    plain, advised = ([one.right() for one in way] for way in by_way)
     accuracies = (tuple(map(fmean, plain)), tuple(map(fmean, advised)))
     seconds = time.perf_counter() - started
     return Check(advice, ways[1].name, *accuracies, noise(advised, plain), steps, full, seconds)
@@ -230,17 +231,6 @@ def _plan(full: int, step: float, fixed: float, seeds: int, seconds: float) -> t
             f"here; add {math.ceil(missing / 6) / 10:.1f} minutes to it."
         )
     return least + int(-missing / (cost(1, _LEAST_SEEDS) - cost(0, _LEAST_SEEDS))), _LEAST_SEEDS
-
-
-def _right(trained: Trained, num_classes: int) -> list[float]:
-    """How right each test sample is; a run that diverged guesses."""
-    if trained.result.status == "diverged":
-        return [1 / num_classes] * len(trained.parts.y_test)
-    return trained.right()
-
-
-def _maker(make_model: Any, seed: int) -> Callable[[], nn.Module]:
-    return lambda: _make(make_model, seed)
 
 
 def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Module:

@@ -44,7 +44,9 @@ class Trained:
     trainings: int = 1
 
     def right(self) -> list[float]:
-        """How right each test sample is, 0 or 1."""
+        """How right each test sample is, 0 or 1; a run that diverged guesses."""
+        if self.result.status == "diverged":
+            return [1 / self.setting.num_classes] * len(self.parts.y_test)
         logits = predict(self.model, self.parts.x_test, prepare=self.parts.ready)
         found: list[float] = (logits.argmax(1) == self.parts.y_test).double().tolist()
         return found
