@@ -26,7 +26,6 @@ from tstar.lab.sweep.materials import (
     make_example,
 )
 from tstar.lab.sweep.provenance import versions
-from tstar.lab.sweep.shared import checksum
 from tstar.lab.sweep.spec import SCORES, Places, Spec, own_scores
 from tstar.lab.sweep.study import Sources
 from tstar.lab.training.loop import Checkpoint
@@ -75,7 +74,7 @@ def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
         spec = job.spec.resolved(job.places)
         data = dataset or load_data(DataKey.of(spec), job.data_root, job.shared)
         changed = "has changed since the sweep was started; start it again."
-        if dataset is None and spec.data_checksum not in (None, checksum(data)):
+        if dataset is None and spec.data_checksum not in (None, data.checksum()):
             raise TstarError(f"The checksum of the data of {job.spec.dataset!r} {changed}")
         now = Sources(Path(), job.places).hash(job.spec.to_dict()) if spec.source else None
         if spec.source != now:

@@ -91,7 +91,7 @@ def make_plan(
         mine = [s for s in study.specs if DataKey.of(s) == source]
         key = DataKey.of(mine[0].resolved(places))
         data = load_data(key, data_root, folder)
-        digest = shared.checksum(data)
+        digest = data.checksum()
         if folder is not None:
             _share(key, data_root, folder)
         needed = any("csg" in needs[s.method, s.options] for s in mine if s.csg is None)

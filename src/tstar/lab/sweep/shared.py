@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 
@@ -22,7 +20,6 @@ from tstar.lab.files import written
 
 # As place() and save() name what they write.
 _OURS = re.compile(r"[0-9a-f]{16}|\.[0-9a-f]{16}\.\d+\.\d+\.part")
-_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -68,10 +65,3 @@ def save_given(data: DataSet, folder: Path, name: str, size: int | None) -> None
 def load(path: Path) -> DataSet:
     """The data set with its arrays mapped into memory."""
     return DataSet(**torch.load(path, mmap=True, weights_only=True))
-
-
-def checksum(data: DataSet) -> str:
-    """The data's checksum, computed once for as long as they stay in memory."""
-    if data not in _checksums:
-        _checksums[data] = data.checksum()
-    return _checksums[data]
