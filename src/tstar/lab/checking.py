@@ -33,13 +33,11 @@ from tstar.lab.training.parts import make_parts
 from tstar.lab.training.running import FORWARD, Trained, output_layer, run, step_seconds
 from tstar.output_layer import tempered_heads
 from tstar.surgery import temper
-from tstar.training import MOMENTUM
 
 _LEAST_SHARE, _LEAST_STEPS, _LEAST_SEEDS = 0.03, 20, 2
 _MARGIN = 1.2  # on the time: a machine may become slower
 # Pilots of a tenth of the steps that were ahead of plain, as results/history.md counts them.
 FOLLOWED, PILOTS = 0.66, 70
-_PROTOCOL = ("lr", "weight_decay", "batch_size", "steps", "label_smoothing", "scenario")
 
 
 @dataclass(frozen=True)
@@ -170,13 +168,12 @@ def check(
 def _config(advice: Recommendation, task: Any, protocol: dict[str, Any]) -> Config:
     """The lab's protocol of the plain training that an advice is about."""
     training = advice.training
-    known = {name: getattr(training, name) for name in _PROTOCOL}
-    known |= {"val_fraction": 0.0, "augment": task.raw, "optimizer": training.optimizer}
-    known["momentum"] = training.momentum
-    if training.momentum is None:
-        known["momentum"] = MOMENTUM if training.family == "sgd" else 0.0
-    if training.schedule in SCHEDULES:
-        known["schedule"] = training.schedule
+    known = training.to_dict() | {"val_fraction": 0.0, "augment": task.raw}
+    known = {n: v for n, v in known.items() if n not in ("samples", "epochs")}  # its steps count
+    if training.family != "sgd":
+        known.setdefault("momentum", 0.0)
+    if training.schedule not in SCHEDULES:
+        known.pop("schedule", None)
     if training.optimizer not in OPTIMIZERS:  # Adadelta, say
         kinds = {name.lower(): name for name in dir(torch.optim)}
         if training.optimizer in kinds:

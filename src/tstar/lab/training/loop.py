@@ -254,13 +254,13 @@ class _Training:
 
     def restore(self) -> None:
         """Go on from the checkpoint, if there is one; with a damaged one, start anew."""
-        state = None if self.checkpoint is None else self.checkpoint.load(self.device)
-        if state is None:
+        if self.checkpoint is None or not self.checkpoint.path.exists():
             return
         fresh = copy.deepcopy(self.snapshot(1, self.shuffling.get_state()))
         try:
-            self.go_on(state)
-        except Exception:  # of any content
+            path = self.checkpoint.path
+            self.go_on(torch.load(path, map_location=self.device, weights_only=True))
+        except Exception:  # a damaged file may raise and hold anything
             self.go_on(fresh)
 
     def go_on(self, state: Mapping[str, Any]) -> None:
@@ -307,11 +307,3 @@ class Checkpoint:
         with written(self.path) as part:
             torch.save(state, part)
         self._written = time.monotonic()
-
-    def load(self, device: torch.device) -> dict[str, Any] | None:
-        """The last state; ``None`` without a file or with a damaged one: the run starts anew."""
-        try:
-            state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
-        except Exception:  # a damaged file may raise anything
-            return None
-        return state
