@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import matplotlib
@@ -47,14 +46,6 @@ def variance() -> None:
     dots("paper/variance.png", rows, "share of the covariance in the logits' variance [%]")
 
 
-def sweep() -> None:
-    found = json.loads((RESULTS / "sweep" / "benchmark.json").read_text(encoding="utf-8"))
-    table = pd.DataFrame(found["one_run_against_a_plain_loop"])
-    names = table["pixels"].astype(str) + " pixels, M = " + table["num_features"].astype(str)
-    ratio = table["tstar_images_per_second"] / table["plain_images_per_second"]
-    dots("sweep/figure.png", named(names, ratio, ratio * 0, ratio), "times as fast as a plain loop")
-
-
 def quality() -> None:
     found = []
     draws = {"": "seed 0", "_seed_1": "seed 1, fresh", "_core": "seed 5"}
@@ -69,5 +60,5 @@ def quality() -> None:
 if __name__ == "__main__":
     matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
     matplotlib.rcParams.update({"font.size": 9, "legend.frameon": False})
-    for draw in (variance, sweep, quality):
+    for draw in (variance, quality):
         draw()

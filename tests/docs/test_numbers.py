@@ -34,7 +34,7 @@ def overhead():
 
 def two_workers():
     found = json.loads((RESULTS / "sweep" / "benchmark.json").read_text(encoding="utf-8"))
-    both = found["two_workers_against_one"]
+    both = found["sixteen_longer_runs"]
     return f"[{both['one_worker_seconds'] / both['two_workers_seconds']:.1f} times]"
 
 

@@ -36,7 +36,7 @@ def seen(monkeypatch):
     """Each training's recipe, config, seed and first weights, with the training left out."""
     found = []
 
-    def train(recipe, parts, config, *, seed, progress, checkpoint, head):
+    def train(recipe, parts, config, *, seed, checkpoint, head):
         weight = recipe.model[1].weight.detach().clone()
         changed = replace(config, **recipe.changes)
         found.append(

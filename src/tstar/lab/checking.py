@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -32,13 +33,11 @@ from tstar.lab.training.parts import make_parts
 from tstar.lab.training.running import FORWARD, Trained, output_layer, run, step_seconds
 from tstar.output_layer import tempered_heads
 from tstar.surgery import temper
-from tstar.training import MOMENTUM
 
 _LEAST_SHARE, _LEAST_STEPS, _LEAST_SEEDS = 0.03, 20, 2
 _MARGIN = 1.2  # on the time: a machine may become slower
 # Pilots of a tenth of the steps that were ahead of plain, as results/history.md counts them.
 FOLLOWED, PILOTS = 0.66, 70
-_PROTOCOL = ("lr", "weight_decay", "batch_size", "steps", "label_smoothing", "scenario")
 
 
 @dataclass(frozen=True)
@@ -156,11 +155,11 @@ def check(
             progress(2 * seed + len(pair), 2 * seeds, way.name)
             known: dict[str, Any] = {"seed": seed, "head": found.path}
             known["num_classes"] = task.num_classes
-            maker = _maker(make_model, seed)
+            maker = partial(_make, make_model, seed)
             pair.append(run(way, maker, task, replace(config, steps=steps), **known))
         results.append(pair)
     by_way = zip(*results, strict=True)
-    plain, advised = ([_right(one, task.num_classes) for one in way] for way in by_way)
+    plain, advised = ([one.right() for one in way] for way in by_way)
     accuracies = (tuple(map(fmean, plain)), tuple(map(fmean, advised)))
     seconds = time.perf_counter() - started
     return Check(advice, ways[1].name, *accuracies, noise(advised, plain), steps, full, seconds)
@@ -169,13 +168,12 @@ def check(
 def _config(advice: Recommendation, task: Any, protocol: dict[str, Any]) -> Config:
     """The lab's protocol of the plain training that an advice is about."""
     training = advice.training
-    known = {name: getattr(training, name) for name in _PROTOCOL}
-    known |= {"val_fraction": 0.0, "augment": task.raw, "optimizer": training.optimizer}
-    known["momentum"] = training.momentum
-    if training.momentum is None:
-        known["momentum"] = MOMENTUM if training.family == "sgd" else 0.0
-    if training.schedule in SCHEDULES:
-        known["schedule"] = training.schedule
+    known = training.to_dict() | {"val_fraction": 0.0, "augment": task.raw}
+    known = {n: v for n, v in known.items() if n not in ("samples", "epochs")}  # its steps count
+    if training.family != "sgd":
+        known.setdefault("momentum", 0.0)
+    if training.schedule not in SCHEDULES:
+        known.pop("schedule", None)
     if training.optimizer not in OPTIMIZERS:  # Adadelta, say
         kinds = {name.lower(): name for name in dir(torch.optim)}
         if training.optimizer in kinds:
@@ -230,17 +228,6 @@ def _plan(full: int, step: float, fixed: float, seeds: int, seconds: float) -> t
             f"here; add {math.ceil(missing / 6) / 10:.1f} minutes to it."
         )
     return least + int(-missing / (cost(1, _LEAST_SEEDS) - cost(0, _LEAST_SEEDS))), _LEAST_SEEDS
-
-
-def _right(trained: Trained, num_classes: int) -> list[float]:
-    """How right each test sample is; a run that diverged guesses."""
-    if trained.result.status == "diverged":
-        return [1 / num_classes] * len(trained.parts.y_test)
-    return trained.right()
-
-
-def _maker(make_model: Any, seed: int) -> Callable[[], nn.Module]:
-    return lambda: _make(make_model, seed)
 
 
 def _make(make_model: Callable[[], nn.Module] | nn.Module, seed: int) -> nn.Module:

@@ -7,7 +7,7 @@ labels for almost a third of the training images.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,8 +22,6 @@ from tstar.lab.comparing import comparison_study
 from tstar.lab.data import DataSet, load
 from tstar.lab.models import fitting_model
 from tstar.lab.sweep.run import run_study
-from tstar.lab.sweep.spec import opened
-from tstar.lab.sweep.store import Store
 
 TRAIN_IMAGES = 400
 NOISE = 0.2  # standard deviation of the pixel noise, as a share of the gray scale
@@ -107,26 +105,17 @@ def run(
     training |= {"test_curve": True, "padding": 1, "flip": False, "rotation": 0.0}
     training |= {"val_fraction": 0.0, "num_features": FEATURES}
     study = comparison_study(hard_digits(), NETWORK, WAYS, seeds=seeds, **training)
+    runs: dict[Any, list[float]] = {}
+
+    def note(run: Mapping[str, Any]) -> None:
+        curve = run["curves"]["test_accuracy"]
+        runs[run["method"], run["seed"]] = [100 * share for share in curve]
+
     with TemporaryDirectory() as folder:
-        path = Path(folder, "runs.db")
-        run_study(
-            study,
-            path,
-            workers=workers,
-            device="cpu",
-            update=lambda tally: progress(tally.finished, tally.total),
-        )
-        with Store(path) as store:
-            runs = sorted((opened(run) for run in store.rows()), key=lambda run: run["seed"])
-    curves = {
-        way: [
-            [100 * share for share in run["curves"]["test_accuracy"]]
-            for run in runs
-            if run["method"] == way
-        ]
-        for way in WAYS
-    }
-    return Demo(advice, curves)
+        how: dict[str, Any] = {"workers": workers, "device": "cpu", "on_run": note}
+        how["update"] = lambda tally: progress(tally.finished, tally.total)
+        run_study(study, Path(folder, "runs.db"), **how)
+    return Demo(advice, {way: [runs[way, seed] for seed in range(seeds)] for way in WAYS})
 
 
 def draw(demo: Demo, path: Path) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from tstar.errors import TstarError, share
 from tstar.lab import own
+from tstar.output_layer import Head
 from tstar.training import Training
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -26,14 +27,12 @@ class Setting:
 
     num_features: int  # M, the width of the output layer's input
     num_classes: int  # K
-    training: Training = field(
-        default_factory=Training
-    )  # how it is trained, with its steps and samples
+    training: Training = field(default_factory=Training)  # with its steps and samples
     csg: float | None = None  # the cumulative spectral gradient of the data set
     loss: str = "cross-entropy"  # or the reference of one of your own (tstar.lab.own)
     teacher: nn.Module | None = None  # a trained model with the same classes, for distillation
     validation: tuple[Tensor, Tensor] | None = None  # inputs, as the model sees them, and targets
-    head: str | None = None  # the path of the output layer, if it is not found without help
+    head: str | Head | None = None  # the output layer, or its path, if it is known
     inputs: Tensor | None = None  # one batch of training inputs, as the model sees them
 
 
@@ -64,19 +63,14 @@ class Method:
 
     The function leaves the given model as it is: the recipe's model is a changed copy. ``needs``
     lists what it cannot do without: ``"csg"``, ``"teacher"``, ``"validation"``. One that searches
-    has a ``search(method, score)`` in place of one training (:mod:`.methods.temperature_check`).
+    has ``candidates`` in place of one training: each is trained, and the best one counts.
     """
 
     name: str
     function: Callable[..., Recipe]
     needs: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
-    search: Callable[..., Any] | None = None
-
-    @property
-    def trainings(self) -> int:
-        """How many training runs it takes: the points of its search, else 1."""
-        return int(self.options["points"]) if self.search else 1
+    candidates: tuple[Method, ...] = ()
 
     def prepare(self, model: nn.Module, setting: Setting) -> Recipe:
         """The recipe for this model; see :class:`Recipe`."""

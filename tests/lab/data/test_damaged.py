@@ -42,12 +42,6 @@ def test_labels_far_beyond_the_number_of_samples(tmp_path):
             load(stored(tmp_path, x_train=x, y_train=Y, x_test=x, y_test=y))
 
 
-def test_an_archive_that_unpacks_to_much_more(tmp_path):
-    path = stored(tmp_path, x_train=np.zeros((2**14, 5000), np.int8), y_train=np.arange(2**14) % 3)
-    assert path.stat().st_size < 1 << 20
-    refused(path, "store it without compression")
-
-
 def folder_with(folder):
     image = pytest.importorskip("PIL.Image")
     for name in "ab":

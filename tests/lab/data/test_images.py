@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 Image = pytest.importorskip("PIL.Image")
 
 from tstar import csg  # noqa: E402
 from tstar.lab.data import images, load  # noqa: E402
-from tstar.lab.models import build  # noqa: E402
-from tstar.lab.training import Config, train  # noqa: E402
 
 
 @pytest.fixture
@@ -41,16 +38,3 @@ def test_the_same_data(both):
     assert repr(held) == repr(files)
     assert float(csg(held, seed=0)) == float(csg(files, seed=0))
     assert held.subset(30, 9, seed=2).checksum() == files.subset(30, 9, seed=2).checksum()
-
-
-def test_the_same_training_to_the_last_bit(both):
-    config = Config(epochs=2, batch_size=16, device="cpu")
-    results = []
-    for data in both:
-        model = build("resnet10", num_classes=3, num_features=8, in_channels=3, seed=0)
-        results.append((train(model, data, config, seed=1), model.state_dict()))
-    (one, weights), (other, others) = results
-    assert one.curves == other.curves
-    assert (one.test_accuracy, one.nll) == (other.test_accuracy, other.nll)
-    for name, value in weights.items():
-        assert torch.equal(value, others[name]), name

@@ -70,7 +70,7 @@ def test_a_single_file_and_names_as_labels(tmp_path):
     ("train", "message"),
     [
         ("text,name\nx,y\n", "columns label and text .* has text, name"),
-        ("", "but is empty"),
+        ("", "must be a CSV file in UTF-8"),
         ("label,text\n", "has none below its first line"),
         ("label,text\n0,a\n1\n", "row 2 below the first line does not"),
         ("label,text\n0,a\n0,b\n", "at least two classes"),

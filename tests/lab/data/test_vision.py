@@ -95,31 +95,6 @@ def test_dtd_joins_its_validation_part_to_training(tmp_path, paint):
     agrees(data, paint)
 
 
-def test_flowers_joins_its_validation_part(tmp_path, paint, monkeypatch):
-    io = pytest.importorskip("scipy.io")
-    base = tmp_path / "flowers-102"
-    labels = [n % 102 for n in range(306)]
-    for number, label in enumerate(labels, start=1):
-        paint.write(base / "jpg" / f"image_{number:05d}.jpg", label % 8, number // 102, (6, 6))
-    ids = np.arange(1, 307).reshape(3, 102)
-    io.savemat(base / "imagelabels.mat", {"labels": np.array(labels) + 1})
-    io.savemat(base / "setid.mat", {"trnid": ids[0], "valid": ids[1], "tstid": ids[2]})
-    with pytest.raises(TstarError, match="corrupted"):  # checksums are compared
-        load("flowers102", root=tmp_path)
-    sums = {
-        key: (name, hashlib.md5((base / name).read_bytes()).hexdigest())
-        for key, name in (("label", "imagelabels.mat"), ("setid", "setid.mat"))
-    }
-    monkeypatch.setattr(
-        datasets.Flowers102, "_file_dict", {**datasets.Flowers102._file_dict, **sums}
-    )
-    data = load("flowers102", root=tmp_path)
-    assert (len(data.x_train), len(data.x_test), data.num_classes) == (204, 102, 102)
-    named = hasattr(datasets.Flowers102, "classes")  # older torchvision has numbers alone
-    assert data.classes[0] == ("pink primrose" if named else "0")
-    assert paint.labels(data.x_train) == (data.y_train % 8).tolist()
-
-
 def cifar10(root, monkeypatch):
     """A tiny CIFAR-10 whose checksums torchvision is told to expect."""
     base = root / "cifar-10-batches-py"

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tstar.lab.models.convolutional import pyramid_channels
 from tstar.lab.models.layers import Conv3x3, conv1, conv_small_map, scaled
+from tstar.lab.models.networks import pyramid_channels
 
 
 @pytest.mark.parametrize("features", [1, 2, 7, 64, 100, 513, 1000])

@@ -61,10 +61,6 @@ def done(store: Path) -> dict[str, tuple]:
         db.close()
 
 
-def _wait_for_more(process: subprocess.Popen[str], store: Path, count: int) -> None:
-    assert wait_for(lambda: len(done(store)) > count or process.poll() is not None)
-
-
 def children(pid: int) -> list[int]:
     """And theirs."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
@@ -83,36 +79,6 @@ def longer(tmp_path):
     path = tmp_path / "longer.toml"
     path.write_text(LONGER, encoding="utf-8")
     return path
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
-def test_killed_at_any_moment_a_sweep_goes_on_where_it_was(longer, tmp_path):
-    store, total = tmp_path / "runs.db", len(parse_study(LONGER))
-    kept: dict[str, tuple] = {}
-    for kill in range(3):
-        process = start(longer, store, "--workers", "2")
-        _wait_for_more(process, store, len(kept) + kill)
-        workers = children(process.pid)
-        process.kill()
-        process.communicate()
-        assert wait_for(lambda w=workers: not any(map(alive, w)), 20), (
-            "workers outlived their parent"
-        )
-        now = done(store)
-        assert all(now[key] == kept[key] for key in kept), "a finished run was touched"
-        assert len(now) > len(kept)
-        kept = now
-    assert len(kept) < total, "the sweep ended before it could be killed: make it longer"
-    process = start(longer, store, "--workers", "2")
-    output, _ = process.communicate(timeout=1200)
-    assert process.returncode == 0, output
-    final = done(store)
-    assert len(final) == total
-    assert all(final[key] == kept[key] for key in kept)
-    assert {row[1] for row in final.values()} == {1}, "a run was done twice"
-    check = sqlite3.connect(store)
-    assert check.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-    check.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
@@ -148,28 +114,6 @@ def test_a_killed_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, inline):
     with Store(store) as opened:
         (row,) = opened.rows()
     assert all(row[name] == expected[name] for name in (*RESULTS, "steps"))
-
-
-def test_a_second_sweep_is_told_and_a_stopped_owner_keeps_its_store(longer, tmp_path):
-    store = tmp_path / "runs.db"
-    longer.write_text(LONGER.replace("seeds = 2", "seeds = 60"), encoding="utf-8")
-    owner = start(longer, store, "--workers", "1")
-    try:
-        assert wait_for(lambda: len(done(store)) >= 1)
-        for stopped in (False, True):
-            if stopped:
-                owner.send_signal(signal.SIGSTOP)
-            before = done(store)
-            second = start(longer, store, "--workers", "1")
-            output, _ = second.communicate(timeout=300)
-            assert second.returncode == 1
-            assert f"is owned by process {owner.pid} on" in " ".join(output.split())
-        assert done(store) == before  # the stopped one went no further
-        owner.send_signal(signal.SIGCONT)
-        assert wait_for(lambda: len(done(store)) > len(before))
-    finally:
-        owner.kill()
-        owner.communicate()
 
 
 def test_ctrl_c_is_clean(longer, tmp_path):

@@ -11,7 +11,7 @@ from tstar.errors import TstarError
 from tstar.lab import methods
 from tstar.lab.training import Config
 from tstar.lab.training.parts import make_parts
-from tstar.lab.training.running import run, step_seconds
+from tstar.lab.training.running import _best, run, step_seconds
 
 SHORT = Config(epochs=1, batch_size=64, lr=0.05)
 
@@ -53,6 +53,29 @@ def test_the_data_are_made_ready_once_for_all_candidates_of_a_search(data, monke
     assert len(made) == 1
     assert trained.trainings == len(trained.result.extra["trials"]) == 3
     assert pytest.approx(trained.head[0]) in [T for T, _ in trained.result.extra["trials"]]
+
+
+@pytest.mark.parametrize("method", ["fixed", "learned-temperature"])
+def test_the_output_layer_is_looked_for_once(data, method, monkeypatch):
+    from tstar import output_layer
+
+    looked, look = [], output_layer.run_copy
+    monkeypatch.setattr(output_layer, "run_copy", lambda *a, **k: looked.append(a) or look(*a, **k))
+    assert do(data, method=method).setting.head.path == "3"
+    assert len(looked) == 1
+
+
+@pytest.mark.parametrize(
+    ("trials", "best"),
+    [
+        ([(0.1, 0.5), (1.1, 0.5), (10.0, 0.5)], 1.1),  # of equals the nearest to 1
+        ([(10.0, 0.6), (1.0, 0.5), (0.1, None)], 10.0),
+        ([(10.0, 0.0), (1.0, None)], 10.0),  # diverged
+        ([(10.0, None), (2.0, None)], 2.0),
+    ],
+)
+def test_the_best_trial_of_a_search(trials, best):
+    assert _best(trials) == best
 
 
 def test_a_method_is_told_how_many_samples_it_trains_on(data):

@@ -75,8 +75,6 @@ def read_digits(root: Path, size: int | None, download: bool) -> DataSet:
 def _from_torchvision(entry: Entry, root: Path, size: int | None, download: bool) -> DataSet:
     """Official validation parts join the training part."""
     make = getattr(require("torchvision.datasets", "vision"), str(entry.loader))
-    if entry.name == "flowers102":
-        require("scipy.io", "lab")
 
     def opened(parts: Sequence[str | bool]) -> list[Any]:
         chosen = [{"split" if isinstance(part, str) else "train": part} for part in parts]

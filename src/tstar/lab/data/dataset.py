@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -98,10 +99,14 @@ class DataSet:
         return int(self.x_train.shape[1])
 
     def checksum(self) -> str:
-        """SHA-256 over the four arrays (dtype, shape, values) in hexadecimal.
+        """SHA-256 over the four arrays (dtype, shape, values) in hexadecimal, computed once.
 
         Names are left out, so that a renamed copy is recognized as the same data.
         """
+        return self._checksum
+
+    @cached_property
+    def _checksum(self) -> str:
         digest = hashlib.sha256()
         for field in ARRAYS:
             values = getattr(self, field)

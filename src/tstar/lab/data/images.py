@@ -25,7 +25,6 @@ from tstar.samples import memory_limit
 # What a file holds counts, not how it is called: PostScript, which is a program, is never run.
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP", "TIFF", "GIF")
 _PART = 1 << 27  # bytes that are decoded at once
-_GROWTH, _GROWN = 64, 256 << 20  # times that a file may grow when it is unpacked; or bytes
 Files: TypeAlias = list[tuple[Path, int]]  # and their labels
 _large = threading.Lock()  # images of 4 million pixels and more are decoded one at a time
 
@@ -105,15 +104,6 @@ def _files(folder: Path, classes: Sequence[str]) -> Files:
     return [(Path(file), y) for file, y in found if not Path(file).name.startswith(".")]
 
 
-def check_growth(what: object, needed: int, packed: int) -> None:
-    """Refuse a small file that would take much memory once it is unpacked."""
-    if needed > max(_GROWN, _GROWTH * packed):
-        raise TstarError(
-            f"{what} has {packed:,} bytes and would take {needed:,} in memory, more than "
-            f"{_GROWTH} times as many; if that is right, store it without compression."
-        )
-
-
 def decode(path: Path, size: int | None = None) -> np.ndarray:
     """An image file as (3, H, W) pixels, or (3, size, size)."""
     pil = require("PIL.Image", "vision")
@@ -122,11 +112,9 @@ def decode(path: Path, size: int | None = None) -> np.ndarray:
     with (
         guarded(f"{path} must be a readable image (repair or remove it), but reading it failed"),
         pil.open(path, formats=_FORMATS) as image,
+        _large if image.width * image.height > 1 << 22 else nullcontext(),
     ):
-        pixels = image.width * image.height
-        check_growth(path, 8 * pixels, path.stat().st_size)  # four of PIL's bytes, four of ours
-        with _large if pixels > 1 << 22 else nullcontext():
-            return pixels_of(image, size)
+        return pixels_of(image, size)
 
 
 def pixels_of(image: Any, size: int | None) -> np.ndarray:

@@ -91,8 +91,6 @@ def _rows(file: Path) -> pd.DataFrame:
     """The texts of a file with their labels, and the names of these."""
     pandas = require("pandas", "lab")
     with guarded(f"{file} must be a CSV file in UTF-8, but reading it failed"):
-        if not file.stat().st_size:
-            raise TstarError(f"{file.name} must hold texts, but is empty.")
         table = pandas.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     if not {"label", "text"} <= {*table.columns}:
         raise TstarError(

@@ -26,15 +26,11 @@ from tstar.lab import own
 
 if TYPE_CHECKING:
     from tstar.lab.methods.calibration import calibrate
-    from tstar.lab.methods.temperature_check import search
     from tstar.lab.recipe import Method, Recipe, Setting
 
-__all__ = ["Method", "Recipe", "Setting", "calibrate", "get", "list", "search"]
-__getattr__ = lazy(
-    __name__,
-    dict.fromkeys(("Method", "Recipe", "Setting"), ".recipe")
-    | {"calibrate": "calibration", "search": "temperature_check"},
-)
+__all__ = ["Method", "Recipe", "Setting", "calibrate", "get", "list"]
+_HOMES = dict.fromkeys(("Method", "Recipe", "Setting"), ".recipe") | {"calibrate": "calibration"}
+__getattr__ = lazy(__name__, _HOMES)
 
 # name → its file and what it needs, in the order of the paper's tables with our rows last
 _METHODS: dict[str, tuple[str, str]] = {
@@ -92,8 +88,8 @@ def get(name: str, **options: Any) -> Method:
     function = getattr(module, word.replace("-", "_") or "ours")
     given = {"variant": variant} if variant else {}
     chosen = given | _checked(base, function, options, given)
-    search = getattr(module, "search", None)
-    return Method(base, function, frozenset(needs.split()), chosen, search)
+    candidates = module.candidates(**chosen) if hasattr(module, "candidates") else ()
+    return Method(base, function, frozenset(needs.split()), chosen, candidates)
 
 
 def list() -> list[str]:  # type: ignore[valid-type]

@@ -26,9 +26,8 @@ def at_temperature(
     model: nn.Module, temperature: float, setting: Setting, norm: Norm | None
 ) -> Recipe:
     """Train a copy of the model with its logits divided by a fixed T, with or without the norm."""
-    found = resolve_head(model, setting.head)
-    tempered = temper(model, temperature, head=found, example_input=setting.inputs, norm=norm)
-    return Recipe(tempered, cross_entropy(setting))
+    how: dict[str, Any] = {"head": setting.head, "example_input": setting.inputs}
+    return Recipe(temper(model, temperature, norm=norm, **how), cross_entropy(setting))
 
 
 def with_head(
@@ -36,7 +35,7 @@ def with_head(
 ) -> Recipe:
     """Train a copy of the model whose output layer is ``change(layer)``, with cross-entropy."""
     changed = copy.deepcopy(model)
-    layer = resolve_head(changed, setting.head).layer
+    layer = changed.get_submodule(resolve_head(model, setting.head).path)
     changed = replaced(changed, layer, change(layer).train(layer.training))
     return Recipe(changed, cross_entropy(setting))
 

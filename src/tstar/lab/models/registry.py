@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from tstar.errors import TstarError, guarded, unknown, whole
 from tstar.lab import own
 from tstar.lab.models import layers
-from tstar.lab.models.convolutional import cnn4, convnext4, pyramidnet10, resnet10, vgg9
-from tstar.lab.models.transformers import mixer4, vit4
+from tstar.lab.models.networks import cnn4, convnext4, mixer4, pyramidnet10, resnet10, vgg9, vit4
 from tstar.output_layer import find_head
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from tstar.lab.sweep.materials import (
     make_example,
 )
 from tstar.lab.sweep.provenance import versions
-from tstar.lab.sweep.shared import checksum
 from tstar.lab.sweep.spec import SCORES, Places, Spec, own_scores
 from tstar.lab.sweep.study import Sources
 from tstar.lab.training.loop import Checkpoint
@@ -75,7 +74,7 @@ def execute(job: Job, dataset: DataSet | None = None) -> Outcome:
         spec = job.spec.resolved(job.places)
         data = dataset or load_data(DataKey.of(spec), job.data_root, job.shared)
         changed = "has changed since the sweep was started; start it again."
-        if dataset is None and spec.data_checksum not in (None, checksum(data)):
+        if dataset is None and spec.data_checksum not in (None, data.checksum()):
             raise TstarError(f"The checksum of the data of {job.spec.dataset!r} {changed}")
         now = Sources(Path(), job.places).hash(job.spec.to_dict()) if spec.source else None
         if spec.source != now:
@@ -141,7 +140,7 @@ def _teacher(job: Job, run: Spec, data: DataSet) -> nn.Module:
     spec = run.teacher()
     model = build_model(spec, data, job.data_root)
     head = find_head(model, make_example(data))
-    setting = Setting(head.num_features, data.num_classes, head=head.path)
+    setting = Setting(head.num_features, data.num_classes, head=head)
     teacher = get_method(spec).prepare(model, setting).model
     teacher.load_state_dict(torch.load(io.BytesIO(job.teacher or b""), weights_only=True))
     return teacher.to(job.device)

@@ -49,7 +49,7 @@ def load_data(key: DataKey, root: str | None, folder: str | None = None) -> Data
         whole = load_data(DataKey(key.dataset, key.size), root, folder)
         return draw(whole, key.classes, key.samples, key.label_noise, key.data_seed)
     place = shared.place(folder, key.dataset, key.size) if folder else None
-    if place is not None and shared.is_shared(place):
+    if place is not None and place.exists():
         return shared.load(place)
     if not own.is_reference(key.dataset):
         check_below_root("dataset", key.dataset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -70,17 +70,19 @@ def make_plan(
     say: Callable[[str], None] = lambda text: None,
     folder: str | None = None,
     dry: bool = False,
+    asked: Mapping[Spec, Mapping[str, str]] | None = None,
 ) -> Todo:
     """Read the data once each, check every name, and compare with the store.
 
     Large data sets are written to the ``folder``, from which workers map them. For a ``dry`` run
-    no csg is computed, and no weights are looked for.
+    no csg is computed, and no weights are looked for. ``asked`` are the studies of each run.
     """
     load_data.cache_clear()  # files and functions may have changed since the last sweep
     places = study.places
     found: dict[str, Spec] = {}
     teacher_of: dict[str, str] = {}
     known: dict[str, float] = {}
+    asking = defaultdict[str, dict[str, str]](dict)
     turn = {spec: index for index, spec in enumerate(study.specs)}
     position: dict[str, int] = {}
     methods = {(s.method, s.options): s.resolved(places) for s in study.specs}
@@ -89,11 +91,11 @@ def make_plan(
         mine = [s for s in study.specs if DataKey.of(s) == source]
         key = DataKey.of(mine[0].resolved(places))
         data = load_data(key, data_root, folder)
-        digest = shared.checksum(data)
+        digest = data.checksum()
         if folder is not None:
             _share(key, data_root, folder)
-        asked = any("csg" in needs[s.method, s.options] for s in mine if s.csg is None)
-        if not dry and (study.csg or asked):
+        needed = any("csg" in needs[s.method, s.options] for s in mine if s.csg is None)
+        if not dry and (study.csg or needed):
             stored = store.known_csg(digest) if store is not None else None
             if stored is None:
                 say(f"csg of {source.dataset} …")
@@ -111,17 +113,19 @@ def make_plan(
                 teacher = full.teacher()
                 found.setdefault(teacher.key, teacher)
                 teacher_of[full.key] = teacher.key
+                asking[teacher.key] |= (asked or {}).get(spec, {})
             else:
                 full = replace(full, teacher_features=None)
             found.setdefault(full.key, full)
             position.setdefault(full.key, turn[spec])
+            asking[full.key] |= (asked or {}).get(spec, {})
     # Teachers first, then the study's own order.
     ordered = sorted(found.values(), key=lambda spec: position.get(spec.key, -1))
     status = store.status() if store is not None else {}
     for spec in ordered:
         if spec.role == "teacher" and store and not store.has_weights(spec.key):
             status.pop(spec.key, None)  # without its weights it is of no use to its students
-    plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder)
+    plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder, asking)
     # Weights are looked for (and fetched, if the library does so) once, before any worker starts.
     fetched = [s.resolved(places) for s in plan.todo if s.weights is not None and not dry]
     for spec in {(s.model, s.weights): s for s in fetched}.values():
@@ -133,7 +137,7 @@ def _share(key: DataKey, root: str | None, folder: str) -> None:
     """Write a whole set once for all workers; the parts drawn from it are drawn by each."""
     place = shared.place(folder, key.dataset, key.size)
     whole = load_data(DataKey(key.dataset, key.size), root, folder)
-    if not shared.is_shared(place) and whole.texts is None:
+    if not place.exists() and whole.texts is None:
         shared.save(whole, place)
         load_data.cache_clear()  # from here on this process maps it as well
 

@@ -1,15 +1,13 @@
 """Runs on a Ray cluster, or on a Ray instance that is started here.
 
-Results come back to the one process that owns the store. Slow is not dead: nothing that loads,
-moves or trains has a deadline. A cluster whose head has taken no connection for a while is gone.
+Results come back to the one process that owns the store. If the cluster's head dies, Ray ends that
+process: what was stored stays, and the same sweep on a new cluster goes on.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +20,9 @@ from tstar.lab.sweep.execute import Job, Outcome, execute
 from tstar.lab.sweep.materials import DataKey, load_data
 from tstar.lab.training.parts import limit_memory
 
-_PATIENCE = 20.0  # seconds without a connection after which the cluster is gone
-_LOOK = 5.0  # seconds in which a head that is there takes one
+_LOOK = (
+    5.0  # seconds in which a head that is there takes a connection; Ray itself tries for minutes
+)
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # at 0, Ray listens on 127.0.0.1 and nowhere else
 
 
@@ -48,7 +47,6 @@ class RayEngine:
         self._ray: Any = require("ray", "all")
         self._data: dict[DataKey, Any] = {}
         self._jobs: dict[Any, str] = {}
-        self._answered = time.monotonic()
         self._owner = not self._ray.is_initialized()
         if self._owner:
             if address is not None and not _reachable(address):
@@ -73,28 +71,24 @@ class RayEngine:
         key = DataKey.of(job.spec.resolved(job.places))
         if key not in self._data:
             # Shared through Ray's object store, so that the nodes need no copy of the files.
-            loaded = load_data(key, job.data_root, job.shared)
-            self._data[key] = self._ask(lambda: self._ray.put(loaded))
+            self._data[key] = self._ray.put(load_data(key, job.data_root, job.shared))
         job = replace(job, device=self._device, shared=None)
-        reference = self._ask(lambda: self._task.remote(job, self._data[key], self._share))
-        self._jobs[reference] = job.spec.key
+        self._jobs[self._task.remote(job, self._data[key], self._share)] = job.spec.key
 
     def collect(self, timeout: float) -> list[Outcome]:
         if not self._jobs:
             return []
-        if not self._there():
-            time.sleep(timeout)
-            return []
-        ended, _ = self._ask(
-            lambda: self._ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
-        )
+        ended, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=timeout)
         outcomes = []
         for reference in ended:
             key = self._jobs.pop(reference)
             try:
                 outcomes.append(self._ray.get(reference))
             except self._ray.exceptions.LocalRayletDiedError as error:
-                raise _gone("its process on this machine, the raylet, has died") from error
+                raise TstarError(
+                    "The Ray cluster is gone: its process on this machine, the raylet, has died; "
+                    "start Ray again, then the same sweep."
+                ) from error
             except self._ray.exceptions.RayError as error:
                 outcomes.append(Outcome(key, "requeue", {"error": f"Ray: {error}"}))
         return outcomes
@@ -102,30 +96,6 @@ class RayEngine:
     def forget(self, data: DataKey) -> None:
         """Ray drops an object when nobody refers to it any more."""
         self._data.pop(data, None)
-
-    def _there(self) -> bool:
-        """Whether the cluster's head answers; an error when it has not for a while.
-
-        Asked before Ray is: its own calls hang on a dead head, and end the program after a minute.
-        """
-        if not self._ray.is_initialized():
-            raise _gone("Ray was shut down in this process")
-        now = time.monotonic()
-        if _reachable(self._gcs):
-            self._answered = now
-        elif now - self._answered > _PATIENCE:
-            raise _gone("its head no longer answers")
-        return self._answered == now
-
-    def _ask(self, question: Callable[[], Any]) -> Any:
-        try:
-            while not self._there():
-                time.sleep(1)
-            return question()
-        except TstarError:
-            raise
-        except Exception as error:  # after ray.shutdown(), or with a dead node, it may be anything
-            raise _gone(str(error) or type(error).__name__) from error
 
     def close(self) -> None:
         jobs, self._jobs, self._data = list(self._jobs), {}, {}
@@ -135,10 +105,6 @@ class RayEngine:
                 self._ray.cancel(reference, force=True)
             if self._owner:
                 self._ray.shutdown()
-
-
-def _gone(why: str) -> TstarError:
-    return TstarError(f"The Ray cluster is gone: {why}; start Ray again, then the same sweep.")
 
 
 def _reachable(address: str) -> bool:

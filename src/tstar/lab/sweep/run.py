@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -111,6 +111,10 @@ def run_study(
         given = study if isinstance(study, list | tuple) else [study]
         studies = [_read(one) for one in given]
         parts = studies if part is None else [one.part(*part) for one in studies]
+        joined, asked = _join(parts), defaultdict[Spec, dict[str, str]](dict)
+        for whole_study, mine in zip(studies, parts, strict=True):
+            for spec in mine.specs:
+                asked[spec][whole_study.name] = whole_study.hash
         root = None if data_root is None else os.fspath(data_root)
         made = make_engine(engine, workers, device, gpus_per_run, address)
     with (
@@ -120,16 +124,12 @@ def run_study(
         shared.shared_folder(folder),
     ):
         opened.clear_up()
-        plans = []
-        for whole_study, mine in zip(studies, parts, strict=True):
-            for name, size in {(spec.dataset, spec.size) for spec in mine.specs}:
-                if name in mine.data:
-                    shared.save_given(mine.data[name], folder, name, size)
-            plan = make_plan(mine, opened, data_root=root, say=say, folder=str(folder))
-            names = {whole_study.name: whole_study.hash}
-            plans.append(replace(plan, asked={spec.key: names for spec in plan.specs}))
+        for name, size in {(spec.dataset, spec.size) for spec in joined.specs}:
+            if name in joined.data:
+                shared.save_given(joined.data[name], folder, name, size)
+        plan = make_plan(joined, opened, data_root=root, say=say, folder=str(folder), asked=asked)
         return run_sweep(
-            _join(plans),
+            plan,
             opened,
             chosen,
             part=part is not None,
@@ -148,30 +148,23 @@ def _read(study: Any) -> Study:
     return script_study(study) if isinstance(study, Mapping) else load_study(study)
 
 
-def _join(plans: Sequence[Todo]) -> Todo:
-    """One plan for the runs of several studies, each once."""
-    if not plans:
+def _join(studies: Sequence[Study]) -> Study:
+    """One study of the runs of several, each once."""
+    if not studies:
         raise TstarError("At least one study must be given.")
     places: dict[str, dict[str, str]] = {}
-    asked: dict[str, dict[str, str]] = {}
-    for plan in plans:
-        for field_name, known in plan.places.items():
+    for study in studies:
+        for field_name, known in study.places.items():
             for name, place in known.items():
                 if places.setdefault(field_name, {}).setdefault(name, place) != place:
                     raise TstarError(
                         f"{name!r} must be the same part in all studies of one sweep, but is in "
                         f"two folders; sweep them one after the other."
                     )
-        for key, names in plan.asked.items():
-            asked.setdefault(key, {}).update(names)
-    return replace(
-        plans[0],
-        specs=tuple({spec.key: spec for plan in plans for spec in plan.specs}.values()),
-        csg={digest: csg for plan in plans for digest, csg in plan.csg.items()},
-        teacher_of={key: teacher for plan in plans for key, teacher in plan.teacher_of.items()},
-        places=places,
-        asked=asked,
-    )
+    specs = dict.fromkeys(spec for study in studies for spec in study.specs)
+    data = {name: given for study in studies for name, given in study.data.items()}
+    csg = any(study.csg for study in studies)
+    return replace(studies[0], specs=tuple(specs), csg=csg, places=places, data=data)
 
 
 def run_sweep(

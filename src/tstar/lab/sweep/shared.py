@@ -1,29 +1,25 @@
-"""One read-only copy of a data set for all workers of a machine: plain files, mapped."""
+"""One copy of a data set for all workers of a machine: a file, mapped."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 
 from tstar.errors import TstarError
 from tstar.lab.data import DataSet
 from tstar.lab.data.dataset import ARRAYS
 from tstar.lab.data.images import resized
+from tstar.lab.files import written
 
-_FACTS = "data.json"
-_OURS = re.compile(r"[0-9a-f]{16}(\.part)?")  # as place() and save() name what they write
-_checksums: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+# As place() and save() name what they write.
+_OURS = re.compile(r"[0-9a-f]{16}|\.[0-9a-f]{16}\.\d+\.\d+\.part")
 
 
 @contextmanager
@@ -47,15 +43,11 @@ def place(folder: str | Path, name: str, size: int | None) -> Path:
 
 
 def save(data: DataSet, path: Path) -> None:
-    """Write the arrays, whole or not at all."""
-    part = path.with_suffix(".part")
-    part.mkdir(parents=True, exist_ok=True)
-    names = ("name", "domain", "classes", "texts")
-    facts = {name: getattr(data, name) for name in names}
-    for field in ARRAYS:
-        np.save(part / f"{field}.npy", getattr(data, field).contiguous().numpy())
-    (part / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-    part.replace(path)
+    """Write the data set, whole or not at all."""
+    content = {item.name: getattr(data, item.name) for item in fields(DataSet)}
+    content |= {name: content[name].contiguous() for name in ARRAYS}
+    with written(path) as part:
+        torch.save(content, part)
 
 
 def save_given(data: DataSet, folder: Path, name: str, size: int | None) -> None:
@@ -66,27 +58,10 @@ def save_given(data: DataSet, folder: Path, name: str, size: int | None) -> None
         x_train, x_test = (resized(x, size) for x in (data.x_train, data.x_test))
         data = replace(data, x_train=x_train, x_test=x_test)
     path = place(folder, name, size)
-    if not is_shared(path):  # by another study of this sweep
+    if not path.exists():  # else by another study of this sweep
         save(data, path)
 
 
-def is_shared(path: str | Path) -> bool:
-    return (Path(path) / _FACTS).is_file()
-
-
-def load(path: str | Path) -> DataSet:
+def load(path: Path) -> DataSet:
     """The data set with its arrays mapped into memory."""
-    facts = json.loads((Path(path) / _FACTS).read_text(encoding="utf-8"))
-    # "c" (copy on write): torch warns of arrays that cannot be written.
-    x, y, x_test, y_test = (
-        torch.from_numpy(np.load(Path(path) / f"{field}.npy", mmap_mode="c")) for field in ARRAYS
-    )
-    classes, texts = tuple(facts["classes"]), facts["texts"] and tuple(map(tuple, facts["texts"]))
-    return DataSet(facts["name"], facts["domain"], x, y, x_test, y_test, classes, texts)
-
-
-def checksum(data: DataSet) -> str:
-    """The data's checksum, computed once for as long as they stay in memory."""
-    if data not in _checksums:
-        _checksums[data] = data.checksum()
-    return _checksums[data]
+    return DataSet(**torch.load(path, mmap=True, weights_only=True))

@@ -21,7 +21,7 @@ from tstar.errors import TstarError, guarded
 from tstar.lab.files import written
 from tstar.lab.sweep.spec import COLUMNS, FIELDS, FINAL, WRITTEN, Spec, json_object
 
-SCHEMA = 7  # PRAGMA user_version: a higher one is a newer tstar's
+SCHEMA = 7  # PRAGMA user_version: another one is another tstar's
 
 
 @contextmanager
@@ -76,9 +76,7 @@ class Store(AbstractContextManager["Store"]):
         if not (known or (create and not tables)):
             wrong = "is another SQLite file; choose another --store"
             if "runs" in tables and version:
-                wrong = "is of a newer version; update tstar"
-            if "runs" in tables and 0 < version < SCHEMA:
-                wrong = "was written before the first release; see research/migrate.py"
+                wrong = "is of another version of tstar; update it, or see research/migrate.py"
             raise TstarError(f"{str(self.path)!r} must be a store of tstar, but it {wrong}.")
         if known:
             return

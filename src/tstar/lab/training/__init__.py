@@ -2,11 +2,11 @@
 
 ::
 
-    train(model_or_recipe, dataset, config=None, *, seed=0, progress=None) -> Result
+    train(model_or_recipe, dataset, config=None, *, seed=0) -> Result
 
 ``model_or_recipe`` is an ``nn.Module`` (trained with cross-entropy) or the ``Recipe`` of a method,
-trained in place; ``progress(epoch, epochs, record)`` is called after each epoch. The same arguments
-give the same result, bit for bit on one CPU thread. A loss that is not finite ends as "diverged".
+trained in place. The same arguments give the same result, bit for bit on one CPU thread. A loss that
+is not finite ends as "diverged".
 """
 
 from typing import TYPE_CHECKING

@@ -5,16 +5,17 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, number, shown
 from tstar.lab import own
+from tstar.lab.data import DataSet
 from tstar.lab.files import written
 from tstar.lab.measuring import Scores, evaluate, predict
 from tstar.lab.recipe import Recipe, Setting, cross_entropy
@@ -24,10 +25,6 @@ from tstar.lab.training.optim import make_optimizer, schedule
 from tstar.lab.training.parts import Parts, Rows, make_parts
 from tstar.output_layer import resolve_head, tempered_heads
 
-if TYPE_CHECKING:
-    from tstar.lab.data import DataSet
-
-Progress = Callable[[int, int, Mapping[str, float]], None]
 # Points of a learning curve; longer trainings are measured every second, third, … epoch.
 MOST_POINTS = 250
 
@@ -63,7 +60,6 @@ def train(
     config: Config | None = None,
     *,
     seed: int = 0,
-    progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     head: str | None = None,
 ) -> Result:
@@ -91,7 +87,7 @@ def train(
             torch.manual_seed(seed)
             training.restore()
             left = range(training.first, training.epochs + 1)
-            finite = all(training.epoch(epoch, progress) for epoch in left)
+            finite = all(map(training.epoch, left))
             training.finish(finite)
         result = training.result(finite)
     model.train(was_training)
@@ -138,7 +134,7 @@ class _Training:
         self.correct = torch.zeros((), device=self.device)
         self.val: tuple[Scores, dict[str, float]] | None = None
 
-    def epoch(self, epoch: int, progress: Progress | None) -> bool:
+    def epoch(self, epoch: int) -> bool:
         """One pass over the data, and its measurement; false if the loss is no longer finite."""
         on_epoch = self.recipe.on_epoch
         factor = 1.0 if on_epoch is None else on_epoch(epoch, self.epochs)
@@ -174,8 +170,6 @@ class _Training:
                 record["test_accuracy"] = test[0].accuracy
             for name, value in record.items():
                 self.curves.setdefault(name, []).append(value)
-        if progress is not None:
-            progress(epoch, self.epochs, record)
         return True
 
     def batch(self, rows: Tensor, inputs: Tensor, factor: float) -> None:
@@ -260,13 +254,13 @@ class _Training:
 
     def restore(self) -> None:
         """Go on from the checkpoint, if there is one; with a damaged one, start anew."""
-        state = None if self.checkpoint is None else self.checkpoint.load(self.device)
-        if state is None:
+        if self.checkpoint is None or not self.checkpoint.path.exists():
             return
         fresh = copy.deepcopy(self.snapshot(1, self.shuffling.get_state()))
         try:
-            self.go_on(state)
-        except Exception:  # of any content
+            path = self.checkpoint.path
+            self.go_on(torch.load(path, map_location=self.device, weights_only=True))
+        except Exception:  # a damaged file may raise and hold anything
             self.go_on(fresh)
 
     def go_on(self, state: Mapping[str, Any]) -> None:
@@ -313,11 +307,3 @@ class Checkpoint:
         with written(self.path) as part:
             torch.save(state, part)
         self._written = time.monotonic()
-
-    def load(self, device: torch.device) -> dict[str, Any] | None:
-        """The last state; ``None`` without a file or with a damaged one: the run starts anew."""
-        try:
-            state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
-        except Exception:  # a damaged file may raise anything
-            return None
-        return state

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from tstar.errors import TstarError, guarded, shown
 from tstar.lab import own
-from tstar.lab.data import split
+from tstar.lab.data import DataSet, split
 from tstar.lab.data.augment import augmentation, standardizer
 from tstar.lab.training.config import Config
-
-if TYPE_CHECKING:
-    from tstar.lab.data import DataSet
-
 
 _shares: dict[int, float] = {}  # of each GPU's memory that this process may take
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from tstar.errors import TstarError
+from tstar.lab.data import DataSet
 from tstar.lab.measuring import predict
 from tstar.lab.recipe import Method, Setting
 from tstar.lab.training.config import Config
 from tstar.lab.training.layout import channels_last
-from tstar.lab.training.loop import Checkpoint, Progress, Result, length, train
+from tstar.lab.training.loop import Checkpoint, Result, length, train
 from tstar.lab.training.optim import make_optimizer
 from tstar.lab.training.parts import Parts, make_parts
 from tstar.output_layer import Head, resolve_head, tempered_heads
-
-if TYPE_CHECKING:
-    from tstar.lab.data import DataSet
 
 # A forward pass is about a third of a training step (forward, and backward at twice its cost).
 FORWARD = 1 / 3
@@ -45,7 +44,9 @@ class Trained:
     trainings: int = 1
 
     def right(self) -> list[float]:
-        """How right each test sample is, 0 or 1."""
+        """How right each test sample is, 0 or 1; a run that diverged guesses."""
+        if self.result.status == "diverged":
+            return [1 / self.setting.num_classes] * len(self.parts.y_test)
         logits = predict(self.model, self.parts.x_test, prepare=self.parts.ready)
         found: list[float] = (logits.argmax(1) == self.parts.y_test).double().tolist()
         return found
@@ -62,10 +63,9 @@ def run(
     csg: float | None = None,
     teacher: Callable[[], nn.Module] | None = None,
     head: str | None = None,
-    progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """Train a method on one seed. One that searches trains each candidate; the best one counts.
+    """Train a method on one seed. If it has candidates, the best on validation data counts.
 
     Args:
         make_model: makes the model as it is before the method changes it, the same at each call.
@@ -83,7 +83,7 @@ def run(
             torch.manual_seed(seed)
             model = make_model()
             found = output_layer(model, head, parts.ready(parts.x[:2]).cpu(), num_classes)
-            head = found.path
+            head = found.path  # the same in every candidate of a search
             setting = Setting(
                 num_features=found.num_features,
                 num_classes=num_classes,
@@ -92,7 +92,7 @@ def run(
                 loss=config.loss,
                 teacher=teacher() if teacher and "teacher" in method.needs else None,
                 validation=parts.validation if "validation" in method.needs else None,
-                head=head,
+                head=found,
                 inputs=parts.ready(parts.x[: config.batch_size]),
             )
             recipe = method.prepare(model, setting)
@@ -100,24 +100,26 @@ def run(
                 (float(h.temperature), h.norm is not None)
                 for h in tempered_heads(recipe.model).values()
             ]
-        how: dict[str, Any] = {"seed": seed, "progress": progress, "head": head}
-        result = train(recipe, parts, config, checkpoint=checkpoint, **how)
+        result = train(recipe, parts, config, seed=seed, checkpoint=checkpoint, head=head)
         return Trained(result, recipe.model, setting, parts, made[0] if made else None)
 
-    if method.search is None:
+    if not method.candidates:
         return once(method, checkpoint)
-    runs: list[Trained] = []
-
-    def score(candidate: Method) -> float | None:
-        runs.append(once(candidate, None))
-        return runs[-1].result.val_accuracy  # None if it diverged
-
-    found = method.search(method, score)
-    best: Trained = runs[found.trials.index(found.best)]
-    trials = [[trial.temperature, trial.score] for trial in found.trials]
-    seconds = sum(run.result.seconds for run in runs)
+    runs = {each.options["temperature"]: once(each, None) for each in method.candidates}
+    trials = [(T, each.result.val_accuracy) for T, each in runs.items()]  # None if it diverged
+    best = runs[_best(trials)]
+    seconds = sum(each.result.seconds for each in runs.values())
     result = replace(best.result, seconds=seconds, extra={**best.result.extra, "trials": trials})
     return replace(best, result=result, trainings=len(runs))
+
+
+def _best(trials: Sequence[tuple[float, float | None]]) -> float:
+    """The T of the best score, and of equal ones that nearest to 1; any score beats none."""
+
+    def rank(trial: tuple[float, float | None]) -> tuple[float, float]:
+        return (-1.0 if trial[1] is None else trial[1], -abs(math.log(trial[0])))
+
+    return max(trials, key=rank)[0]
 
 
 def output_layer(model: nn.Module, path: str | None, example: Any, num_classes: int) -> Head:
