@@ -107,17 +107,18 @@ RECIPES = {
 }
 
 
+@pytest.mark.parametrize("fold", [True, False])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_an_advice_is_applied_at_the_start(recipe):
+def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold):
     from tstar.lab.callbacks.lightning import AdviceCallback
 
     module, seen = Net(), Watched()
     how = {"optimizer": "sgd", "lr": 0.1, "steps": 500, "weight_decay": 0.1}
     advice = advised(module.net, RECIPES[recipe], **how)
-    callbacks = [AdviceCallback(advice), seen]
+    callbacks = [AdviceCallback(advice, fold=fold), seen]
     trainer = L.Trainer(max_epochs=1, callbacks=callbacks, enable_checkpointing=False, **QUIET)
     trainer.fit(module, batches())
-    assert isinstance(module.net[2], TemperedHead) == advice.surgery
+    assert isinstance(module.net[2], TemperedHead) == (advice.surgery and not fold)
     assert type(module.teacher[2]) is nn.Linear
     assert seen.tempered == advice.surgery
     assert seen.rates[module.net[0].weight] == pytest.approx(advice.lr)

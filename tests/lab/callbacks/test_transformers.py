@@ -60,11 +60,12 @@ def test_the_temperature_of_every_step(tmp_path, every, accumulate, expected):
     assert logged[0]["temperature"] == 1
 
 
+@pytest.mark.parametrize("fold", [True, False])
 @pytest.mark.parametrize(
     "recipe",
     [{"temperature": 2.0, "norm": "batch", "rate": 30.0}, {"rate": 30.0}],
 )
-def test_an_advice_is_applied_at_the_start(recipe, tmp_path):
+def test_an_advice_is_applied_at_the_start_and_folded_on_request(recipe, fold, tmp_path):
     from tstar.lab.callbacks.transformers import AdviceCallback
 
     rates = {}  # at the end of the warm-up
@@ -78,8 +79,8 @@ def test_an_advice_is_applied_at_the_start(recipe, tmp_path):
     model = Model()
     how = {"optimizer": "adamw", "lr": 1e-4, "steps": 500, "weight_decay": 0.1}
     advice = advised(model, recipe, head="out", **how)
-    callbacks = [AdviceCallback(advice), Watched()]
+    callbacks = [AdviceCallback(advice, fold), Watched()]
     train(model, tmp_path, callbacks, learning_rate=1e-4, warmup_steps=2)
-    assert isinstance(model.out, TemperedHead) == advice.surgery
+    assert isinstance(model.out, TemperedHead) == (advice.surgery and not fold)
     weight = next(p for p in rates if p.shape == (3, 4))
     assert rates[weight] == pytest.approx(advice.lr)

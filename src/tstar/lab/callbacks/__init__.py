@@ -3,7 +3,8 @@
 Lightning's and transformers'. Each module has the same two callbacks:
 
 - ``AdviceCallback(advice)`` applies an advice at the start (``advice.apply``). The trained model is
-  a tempered one: fold it (``tstar.fold``), or its checkpoint (``tstar fold``).
+  a tempered one: fold it (``tstar.fold``), or its checkpoint (``tstar fold``). With ``fold=True``
+  the callback folds it at the end; checkpoints of the training then no longer load into it.
 - ``TemperatureCallback(schedule, every)`` sets the tempered heads to the schedule's T before each
   ``"epoch"`` or ``"step"``, and logs it. The step is the trainer's own count of optimizer steps, so
   that accumulated gradients count once and a resumed run goes on at the right temperature.

@@ -9,6 +9,7 @@ from tstar.errors import unknown
 from tstar.imports import require
 from tstar.lab.callbacks import part_for
 from tstar.schedule import Schedule
+from tstar.surgery import fold
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
@@ -22,8 +23,9 @@ class AdviceCallback(Callback):
     Trainer(callbacks=[AdviceCallback(advice)])
     """
 
-    def __init__(self, advice: Any) -> None:
+    def __init__(self, advice: Any, fold: bool = False) -> None:
         self.advice = replace(advice, live=False)  # the optimizer comes later
+        self.fold = fold
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         if stage == "fit":  # before the optimizer is built, a checkpoint loaded, or DDP wraps it
@@ -33,6 +35,10 @@ class AdviceCallback(Callback):
         (optimizer,) = trainer.optimizers
         schedulers = [config.scheduler for config in trainer.lr_scheduler_configs]
         self.advice.apply(part_for(self.advice, pl_module), optimizer, schedulers)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        if self.fold:
+            fold(pl_module.eval(), inplace=True)
 
 
 class TemperatureCallback(Callback):

@@ -10,6 +10,7 @@ from tstar.imports import require
 from tstar.lab.callbacks import part_for
 from tstar.output_layer import unwrap
 from tstar.schedule import Schedule
+from tstar.surgery import fold
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -23,8 +24,9 @@ class AdviceCallback(TrainerCallback):
     Trainer(model, args, callbacks=[AdviceCallback(advice)])
     """
 
-    def __init__(self, advice: Any) -> None:
+    def __init__(self, advice: Any, fold: bool = False) -> None:
         self.advice = replace(advice, live=False)  # the optimizer comes later
+        self.fold = fold
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Before the optimizer is built, and before DDP wraps the model.
@@ -33,6 +35,10 @@ class AdviceCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         model = part_for(self.advice, kwargs["model"])
         self.advice.apply(model, kwargs["optimizer"], kwargs["lr_scheduler"])
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.fold:
+            fold(unwrap(kwargs["model"]).eval(), inplace=True)
 
 
 class TemperatureCallback(TrainerCallback):

@@ -44,6 +44,11 @@ def _torchvision(name: str, num_classes: int, in_channels: int, pretrained: bool
     known = models.list_models(module=models)
     if name not in known:
         raise unknown("network of torchvision", name, known, "torchvision.models.list_models()")
+    if in_channels != 3:
+        raise TstarError(
+            f"torchvision/{name} takes 3 input channels, but got in_channels={in_channels}; repeat "
+            f"gray images, or use timm/{name}, whose first layer can be chosen."
+        )
     if pretrained:
         return _replace_output(models.get_model(name, weights="DEFAULT"), num_classes)
     model: nn.Module = models.get_model(name, num_classes=num_classes)

@@ -20,9 +20,7 @@ from tstar.lab.sweep.execute import Job, Outcome, execute
 from tstar.lab.sweep.materials import DataKey, load_data
 from tstar.lab.training.parts import limit_memory
 
-_LOOK = (
-    5.0  # seconds in which a head that is there takes a connection; Ray itself tries for minutes
-)
+_LOOK = 5.0  # seconds in which a head takes a connection; Ray itself tries for minutes
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # at 0, Ray listens on 127.0.0.1 and nowhere else
 
 
