@@ -20,8 +20,7 @@ from research.paper.longform import records
 from research.paper.statistics import Paired, Ranking, paired, ranking
 from tstar.errors import unknown
 from tstar.formula import VARIANTS
-from tstar.lab.paper.catalogue import METHODS
-from tstar.lab.paper.loading import table
+from tstar.lab.paper.catalogue import METHODS, table
 from tstar.lab.statistics import holm
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from research.paper.longform import records
 from research.paper.statistics import paired_variance_p
 from tstar.formula import VARIANTS, temperature
-from tstar.lab.paper.catalogue import SPECS
-from tstar.lab.paper.loading import table
+from tstar.lab.paper.catalogue import SPECS, table
 
 if TYPE_CHECKING:
     import pandas as pd

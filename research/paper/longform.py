@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tstar.formula import VARIANTS, temperature
 from tstar.imports import require
-from tstar.lab.paper.catalogue import spec
-from tstar.lab.paper.loading import marks, table
+from tstar.lab.paper.catalogue import marks, spec, table
 
 if TYPE_CHECKING:
     import pandas as pd

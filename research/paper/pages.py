@@ -13,8 +13,7 @@ from research.paper.recomputed import checks
 from research.paper.statistics import Ranking
 from tstar._version import __version__
 from tstar.formula import VARIANTS
-from tstar.lab.paper.catalogue import METHODS
-from tstar.lab.paper.loading import table
+from tstar.lab.paper.catalogue import METHODS, table
 
 COMMAND = "python -m research.paper.analysis"
 _TITLES = {"scratch": "Training from scratch", "finetune": "Fine-tuning"}

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tstar.lab.paper.catalogue import SPECS, Printed, expected_marks
-from tstar.lab.paper.loading import marks, table
+from tstar.lab.paper.catalogue import SPECS, Printed, expected_marks, marks, table
 
 if TYPE_CHECKING:
     import pandas as pd

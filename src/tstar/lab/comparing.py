@@ -23,19 +23,10 @@ from tstar.imports import require
 from tstar.lab.cells import disarmed
 from tstar.lab.data import load
 from tstar.lab.statistics import Paired, holm, paired
-from tstar.lab.sweep.materials import (
-    DataKey,
-    build_model,
-    get_method,
-    inputs_for,
-    load_data,
-    make_example,
-)
 from tstar.lab.sweep.run import run_study
 from tstar.lab.sweep.spec import is_absolute, json_object
 from tstar.lab.sweep.study import Study, script_study
 from tstar.lab.sweep.transfer import load_runs
-from tstar.output_layer import find_head
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,14 +97,18 @@ def comparison_study(
 ) -> Study:
     """The study of a comparison, in the words of :func:`compare`.
 
-    A teacher has twice the width M of the network, unless ``teacher_features`` says otherwise.
+    A teacher has twice ``num_features``, unless ``teacher_features`` says otherwise.
     """
-    if isinstance(data, PathLike) or (isinstance(data, str) and _is_outside(data)):
+    # A study names no path of this machine: what lies there is given.
+    outside = isinstance(data, str) and (is_absolute(data) or data.startswith(("~", "..")))
+    if isinstance(data, PathLike) or outside:
         data = load(data, root=data_root, size=training.pop("size", None))
     names = [name.strip() if isinstance(name, str) else name for name in methods]
     names = [*dict.fromkeys([baseline] * (baseline not in names) + [n for n in names if n])]
     numbers = seeds if isinstance(seeds, Sequence) else range(whole("seeds", seeds, least=1))
-    study = script_study(
+    if isinstance(width := training.get("num_features"), int):
+        training.setdefault("teacher_features", 2 * width)
+    return script_study(
         {
             "name": "compare",
             "csg": False,  # measured only if a method needs it
@@ -121,21 +116,6 @@ def comparison_study(
             "grid": {"seed": [*numbers], "method": names},
         }
     )
-    first, *_ = specs = [spec.resolved(study.places) for spec in study.specs]
-    taught = any("teacher" in get_method(spec).needs for spec in specs)
-    if not taught or first.teacher_features is not None:
-        return study
-    loaded = study.data.get(first.dataset) or load_data(DataKey.of(first), data_root)
-    example = make_example(inputs_for(first, loaded, data_root))
-    width = 2 * find_head(build_model(first, loaded, data_root), example).num_features
-    return replace(
-        study, specs=tuple(replace(spec, teacher_features=width) for spec in study.specs)
-    )
-
-
-def _is_outside(path: str) -> bool:
-    """Whether a path is this machine's own, which a study does not name: its data are given."""
-    return is_absolute(path) or path.startswith(("~", ".."))
 
 
 def view_study(store: str | Path, study: Study, baseline: str = "default") -> Comparison:
@@ -246,7 +226,7 @@ class Comparison:
         failed = self.rows[self.rows["errors"] != ""]
         return [*lines, *(failed["method"] + ": " + failed["errors"])]
 
-    def table(self, title: str = "") -> Table:
+    def table(self) -> Table:
         """The rows as a table. A method with a failed run is not ranked: that would flatter it."""
         from tstar.lab.report.tables import Table, marked
 
@@ -255,7 +235,7 @@ class Comparison:
         frame = require("pandas", "lab").DataFrame(cells, columns=names)
         marks = marked(self.rows["mean"].where(self.rows["failed"] == 0).rename(names[1]))
         first = self.runs.iloc[0]
-        title = title or f"{first['dataset']}, {first['model']}"
+        title = f"{first['dataset']}, {first['model']}"
         return Table("table", title, frame, _NOTE, marks=marks, labels=len(names))
 
     def __str__(self) -> str:

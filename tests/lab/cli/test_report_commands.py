@@ -1,7 +1,6 @@
 """``tstar fit``, ``paper``, ``report`` and ``figure`` at the prompt."""
 
 import json
-import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -88,7 +87,9 @@ def test_the_paper_s_footnotes_stand_under_the_paper_s_table(tmp_path):
 
 
 def test_paper_lists_and_shows():
-    assert "coefficients" in call("paper").stdout
+    listed = [line.split()[:3] for line in call("paper").stdout.splitlines()]
+    assert [int(words[2]) for words in listed if words[1] == "Table"] == [*range(1, 9)]
+    assert ["coefficients", "Table", "4"] in listed
     assert "**72.39**" in call("paper", "datasets").stdout
     assert "53.61%" in call("paper", "transformers").stdout
     data = json.loads(call("paper", "coefficients", "--json").stdout)
@@ -104,21 +105,16 @@ def test_paper_beside_runs(tasks):
     own = shown.partition("The same from your runs")[2]
     assert "task0" in own
     assert "median over seeds" in own
-    mean = call("paper", "datasets", "--runs", tasks, "--average", "mean").stdout
-    assert "mean over seeds" in mean
 
 
 def test_a_report_is_made_and_says_its_headline(runs, tmp_path):
-    words = ("report", runs, "-o", tmp_path / "out", "--formats", "svg", "--no-fits")
+    words = ("report", runs, "-o", tmp_path / "out", "--no-fits")
     shown = call(*words).stdout
     assert "at the law's T" in shown
     assert "not shown: T × M without BN" in shown
     assert (tmp_path / "out" / "figures" / "recommended.svg").exists()
     assert not list((tmp_path / "out" / "figures").glob("*.png"))
-    about = json.loads(call(*words, "--json").stdout)
-    assert about["page"] == str(tmp_path / "out" / "index.html")
-    command = shlex.join(["tstar", "report", str(runs), "--metric", "test", "--no-fits"])
-    assert about["command"] == command
+    assert str(tmp_path / "out" / "index.html") in shown
 
 
 def test_figures_are_listed_drawn_where_asked_for_or_printed_as_data(runs, tmp_path):

@@ -1,4 +1,4 @@
-"""Grouping runs: what counts, and what is said of what does not."""
+"""Grouping runs: what counts, and what is said of what does not; regret by hand."""
 
 import numpy as np
 import pandas as pd
@@ -188,9 +188,8 @@ def test_the_untouched_model():
     named = {"default": {7: {"val": 0.0, "test": 0.0}, 8: {"val": 0.6, "test": 0.8}}}
     both = Condition({}, (plain,), named)
     assert both.plain_by_seed() == pytest.approx({0: 0.2, 7: 0.3, 8: 0.8})  # a curve goes first
-    assert both.plain() == pytest.approx(1.3 / 3)
-    assert Condition({}, (), named).plain("val") == pytest.approx(0.3)
-    assert Condition({}, (), {}).plain() is None
+    assert Condition({}, (), named).plain_by_seed("val") == {7: 0.0, 8: 0.6}
+    assert Condition({}, (), {}).plain_by_seed() == {}
 
 
 def test_a_list_for_a_message_ends_with_how_many_more():
@@ -237,3 +236,57 @@ def test_several_runs_of_a_seed_at_one_temperature_are_one_by_their_mean(runs):
     for found, once in zip(grids(both), grids(runs), strict=True):
         assert found.seeds == once.seeds
         np.testing.assert_allclose(found.val, 0.75 * once.val)
+
+
+# -- what belongs to a condition, by hand ----------------------------------------------------------
+GRID = (1.0, 4.0, 16.0)
+
+
+def run(T, seed, test, norm="batch", val=None, **facts):
+    base = {"dataset": "a", "model": "m", "num_features": 64, "num_classes": 10, "lr": 0.1}
+    base |= {"method": "fixed", "norm": norm, "temperature": T, "seed": seed, "status": "done"}
+    return base | {"test_accuracy": test, "val_accuracy": test if val is None else val} | facts
+
+
+def one(rows):
+    (condition,) = conditions(pd.DataFrame(rows))
+    return condition
+
+
+def test_norm_method_and_t_are_not_of_the_condition():
+    rows = [run(T, 0, 0.5) for T in GRID] + [run(1.0, 0, 0.4, "none")]
+    rows += [run(None, 0, 0.3, "none", method="insert-ln")]
+    condition = one(rows)
+    assert condition.plain_by_seed() == {0: 0.4}
+    assert condition.curve().by_seed(1.0) == {0: 0.5}
+    assert condition.methods["insert-ln"] == {0: {"val": 0.3, "test": 0.3}}
+    assert condition.curve("none").temperatures.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    ["lr", "head_lr", "weight_decay", "label_noise", "samples", "depth", "trunk_features"],
+)
+def test_every_fact_of_the_training_is_of_the_condition(fact):
+    rows = [run(T, 0, 0.5, **{fact: value}) for T in GRID for value in (0.25, 0.5)]
+    assert len(conditions(pd.DataFrame(rows))) == 2
+
+
+def test_a_later_column_that_is_empty_in_old_runs_does_not_split_them():
+    rows = [run(T, 0, 0.5) for T in GRID] + [run(T, 1, 0.7, label_noise=0.0) for T in GRID]
+    assert one(rows).curve().seeds == (0, 1)
+
+
+def test_regret_by_hand():
+    """Validation chose 16, the test accuracy there is 0.7; 8 is half way from 4 to 16 in ln T."""
+    rows = [
+        run(T, 0, a, val=v) for T, a, v in zip(GRID, (0.5, 0.8, 0.7), (0.1, 0.2, 0.3), strict=True)
+    ]
+    curve = one(rows).curve()
+    assert curve.best == 16.0
+    assert curve.regret(8.0) == pytest.approx(100 * (0.7 - 0.75))
+    assert curve.regret(8.0, "val") == pytest.approx(100 * (0.3 - 0.25))
+    # Seed 1 has half a grid: it moves nothing.
+    both = one([*rows, run(4.0, 1, 0.2)]).curve()
+    assert both.seeds == (0, 1)
+    assert both.regret(4.0) == curve.regret(4.0)

@@ -46,14 +46,8 @@ def test_a_curve_goes_through_its_nodes_and_is_flat_outside():
         [0.2, 0.2, 0.4, 0.6, 0.4, 0.4]
     )
     assert line.best.tolist() == [0.6]
-    assert line.best_temperature.tolist() == [4.0]
 
 
-def test_mean_and_median_differ_where_they_should():
-    c = condition([1, 2, 3], [[0.0, 0.9, 0.9]] * 3)
-    assert c.means("val", "mean") == pytest.approx([0.6] * 3)
-    assert c.means("val", "median") == pytest.approx([0.9] * 3)
-    with pytest.raises(TstarError, match="average 'mode'"):
-        c.means("val", "mode")
+def test_an_interpolation_has_a_name():
     with pytest.raises(TstarError, match="interpolation 'cubic'"):
-        lines([c], "val", interpolation="cubic")
+        lines([condition([1, 2, 3], [[0.0, 0.9, 0.9]] * 3)], "val", interpolation="cubic")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.planted import frame
+from tests.synthetic import planted_runs
 from tstar.errors import TstarError
 from tstar.lab.curves import conditions
 from tstar.lab.curves.reading import ordinary, plain_value, read, results
@@ -24,17 +24,17 @@ def test_a_value_is_python_s_own_and_a_missing_one_none(value, plain):
 
 def test_some_runs_of_a_store_are_chosen(tmp_path):
     path = tmp_path / "runs.csv"
-    runs = frame(lambda dataset, M: 2.0)
+    runs = planted_runs(widths=(64,))
     runs.to_csv(path, index=False)
     assert len(read(path)) == len(runs)
-    found = read(path, where="dataset == 'a' and temperature > 10")
-    assert len(found) == len(runs.query("dataset == 'a' and temperature > 10"))
+    found = read(path, where="dataset == 'task0' and temperature > 10")
+    assert len(found) == 6  # of 1, 2, … 512
     with pytest.raises(TstarError, match=r"No runs of .*runs\.csv' were chosen"):
         read(path, where="dataset == 'c'")
 
 
 def test_what_was_read_stays_as_it_is():
-    runs = frame(lambda dataset, M: 2.0)
+    runs = planted_runs(widths=(64,))
     assert read(runs) is runs
     known = conditions(runs)
     assert read(known) is known

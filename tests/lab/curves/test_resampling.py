@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from tstar.lab.curves.resampling import clusters, data_sets, estimate, weights
+from tstar.lab.curves.resampling import clusters, estimate, weights
 
 
 def test_sets_that_share_data_are_drawn_together():
     names = ["a_32", "b", "a_96", "c", "b+d", "d_8"]
     assert [group.tolist() for group in clusters(names)] == [[0, 2], [3], [1, 4, 5]]
-    assert data_sets({"dataset": "a_32+b_96"}) == {"a", "b"}
 
 
 def test_weights_draw_as_many_conditions_as_their_sets_have():

@@ -89,14 +89,14 @@ def test_what_can_carry_a_curve(small):
     short = curve([0.1, 0.2], grid=(1.0, 2.0), diverged=2, dataset="short")
     dead = curve([0.1, 0.1, 0.1], diverged=3, dataset="dead")
     left_out = ("dataset=short (fewer than 3 temperatures)", "dataset=dead (all runs diverged)")
-    assert usable_curves([good], skip=False) == ((good,), ())
-    assert usable_curves([short, good, dead], skip=True) == ((good,), left_out)
-    with pytest.raises(TstarError, match=r"2 of 3 do not .*\n.*short \(fewer.*\n.*dead \(all runs"):
-        usable_curves([short, good, dead], skip=False)
-    with pytest.raises(TstarError, match="Every condition needs 3 temperatures"):
-        usable_curves([short, dead], skip=True)
+    assert usable_curves([good]) == ((good,), ())
+    assert usable_curves([short, good, dead]) == ((good,), left_out)
+    with pytest.raises(
+        TstarError, match=r"3 temperatures .*\n.*short \(fewer.*\n.*dead \(all runs"
+    ):
+        usable_curves([short, dead])
     small.loc[small["dataset"] == "task4", "status"] = "diverged"
-    result = fit(small, skip=True, **ONCE)
+    result = fit(small, **ONCE)
     assert (len(result.conditions), len(result.left_out)) == (10, 2)
 
 
@@ -114,15 +114,12 @@ def test_a_careful_reader_is_told():
     assert "num_features=256" not in flag
 
 
-def test_the_baseline_has_the_norm_s_name_and_the_set_its_own():
+def test_a_fit_has_its_baselines_and_says_what_it_was_fitted_to():
     runs = planted_runs("base", widths=(64, 256), tasks=PAPER_TASKS[:2])
-    batch = fit(runs, "base", **ONCE)
-    plain = fit(runs.assign(norm="none"), "base", norm="none", name="mine", **ONCE)
-    assert [*batch.baselines] == ["BN, T = 1", "the paper's base"]
-    assert [*plain.baselines] == ["T = 1", "the paper's base"]
-    assert (batch.coefficients.name, plain.coefficients.name) == ("fitted-base", "mine")
-    assert plain.coefficients.provenance.training["norm"] == "none"
-    assert plain.values == batch.values
-    note = plain.coefficients.provenance.fitted["note"]
-    assert note == "data sets: task0, task1; models: planted"
-    assert (batch.runs, batch.diverged, batch.intervals) == (len(runs), 0, {})
+    found = fit(pd.concat([runs, runs.assign(norm="none")]), "base", **ONCE)
+    assert [*found.baselines] == ["BN, T = 1", "the paper's base"]
+    assert found.coefficients.name == "fitted-base"
+    training = found.coefficients.provenance.training
+    assert (training["norm"], training["model"]) == ("batch", "planted")
+    assert training["dataset"] == ["task0", "task1"]
+    assert (found.runs, found.diverged, found.intervals) == (len(runs), 0, {})

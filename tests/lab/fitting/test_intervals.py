@@ -9,7 +9,7 @@ import pytest
 from tests.lab.fitting.planted import QUICK, WIDTHS, curve, tent
 from tests.synthetic import planted_runs, powers_of_two
 from tstar import Coefficients, TstarError
-from tstar.lab.curves import lines
+from tstar.lab.curves import grids, lines
 from tstar.lab.fitting import How, fit
 from tstar.lab.fitting.intervals import intervals, unidentified
 from tstar.lab.fitting.model import BOUNDS, problem
@@ -19,7 +19,7 @@ from tstar.lab.fitting.search import solve
 def interval_of(runs, *, level=0.95, replicates=40, seed=0):
     """The interval of α and of β."""
     pose = partial(How().posed, variant="base", check=False)
-    found, _ = How().usable(runs)
+    found = grids(runs)
     return intervals(found, pose, replicates=replicates, seed=seed, level=level)
 
 
@@ -32,7 +32,7 @@ def test_intervals_cover_at_about_their_level(level, least, most):
     """
     planted = Coefficients("planted", 0.6, 1.0)
     few = dict(grid=powers_of_two(4, 64), tasks=((1.5, 10), (7.0, 10), (25.0, 100)))
-    truth = solve(How().posed(How().usable(planted_runs(planted, **few))[0], "base")).theta
+    truth = solve(How().posed(grids(planted_runs(planted, **few)), "base")).theta
     inside = []
     for draw in range(15):
         runs = planted_runs(planted, **few, seeds=3, noise=0.01, seed=draw)

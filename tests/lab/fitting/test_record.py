@@ -17,14 +17,14 @@ from tstar.lab.fitting.search import Solution
 def test_the_record_drops_into_the_formula(tmp_path):
     runs = planted_runs(widths=(64, 256, 512)).assign(optimizer="sgd", lr=0.1, epochs=3)
     runs.loc[runs["dataset"] == "task0", "lr"] = 0.05
-    result = fit(runs, name="mine", **QUICK)
+    result = fit(runs, **QUICK)
     assert isinstance(result, Fit)
     row = result.conditions.iloc[-1]
     facts = (int(row["num_features"]), int(row["num_classes"]), float(row["csg"]))
     assert tstar.temperature(*facts, coefficients=result.coefficients) == pytest.approx(
         row["temperature"]
     )
-    result.save(tmp_path / "mine.json")
+    result.coefficients.save(tmp_path / "mine.json")
     assert Coefficients.load(tmp_path / "mine.json") == result.coefficients
     origin = result.coefficients.provenance
     assert tuple(origin.fitted["num_features"]) == (64, 512)

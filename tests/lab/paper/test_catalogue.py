@@ -6,16 +6,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tstar import TstarError
 from tstar.formula import VARIANTS, get
 from tstar.lab import paper
-from tstar.lab.paper.catalogue import METHODS, SPECS
-from tstar.lab.paper.loading import printed
+from tstar.lab.paper.catalogue import METHODS, SPECS, printed, strip
 
 SOURCE = Path(__file__).resolve().parents[3] / "../shared/paper"
 
 
 def test_every_table_loads_with_its_declared_columns():
-    assert set(paper.tables()) == set(SPECS)
     for name, kind in SPECS.items():
         frame = paper.table(name)
         assert set(frame.columns) == {*kind.keys, *kind.values} | ({kind.average} - {None})
@@ -82,3 +81,46 @@ def test_every_number_stands_in_the_paper_s_source(name):
 def test_methods_of_the_measured_tables():
     for name in ("models", "transformers", "datasets", "smoothing"):
         assert set(paper.table(name)["method"]) == set(METHODS)
+
+
+def test_known_cells():
+    datasets = paper.table("datasets").set_index(["scenario", "method"])
+    assert datasets.loc[("SwinT FT", "csgcn"), "FLW"] == 90.21
+    assert datasets.loc[("ResNet50 FT", "T=sqrt(M)"), "CUB"] == 5.14
+    assert (
+        paper.table("models")
+        .set_index(["dataset", "method"])
+        .loc[("CIFAR100", "T=sqrt(M)"), "EffNet-b5"]
+        == 15.97
+    )
+    assert paper.table("footnotes")["value"].tolist() == [53.61, 73.52]
+    assert (paper.table("footnotes")["lr"] == 0.01).all()
+
+
+def test_numbers_are_numbers_and_text_is_text():
+    for name in ("models", "transformers", "datasets", "smoothing", "corrections"):
+        frame = paper.table(name)
+        for column in SPECS[name].values:
+            assert frame[column].dtype == float, (name, column)
+    assert set(paper.table("characteristics")["closed_form"]) == {"Yes", "No"}
+    assert pd.isna(paper.table("coefficients").loc[0, "gamma"])
+
+
+def test_marks_are_read_from_the_cells():
+    assert strip("**88.70**") == ("88.70", "best")
+    assert strip("_88.57_") == ("88.57", "second")
+    assert strip("88.57") == ("88.57", "")
+    marks = paper.marks("models").set_index(["dataset", "method"])
+    assert marks.loc[("CIFAR10", "T=sqrt(M)"), "ResNet50"] == "best"
+    assert marks.loc[("CIFAR10", "csg"), "ResNet50"] == "second"
+
+
+def test_a_table_is_a_fresh_copy():
+    frame = paper.table("models")
+    frame.loc[0, "ResNet50"] = -1.0
+    assert paper.table("models").loc[0, "ResNet50"] == 84.80
+
+
+def test_unknown_table_names_the_nearest():
+    with pytest.raises(TstarError, match=r"table of the paper 'dataset'.*'datasets'"):
+        paper.table("dataset")

@@ -4,7 +4,6 @@ import hashlib
 import shlex
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.lab.report.planted import GRID, TASKS
@@ -64,16 +63,6 @@ def test_without_validation_the_metric_itself_chooses(make_store):
     assert {s.facts["norm"]: s.best for s in records.sweeps} == {"none": 4.0, "batch": 8.0}
 
 
-def test_a_median_flows_through(store):
-    mean, median = load(store), load(store, average="median")
-    sweep = median.sweeps[0]
-    assert sweep.curve.at(4.0) == pytest.approx(np.median(sweep.seen(4.0)))
-    assert mean.sweeps[0].curve.at(4.0) == pytest.approx(np.mean(sweep.seen(4.0)))
-    assert "--average median" in median.command("paper", "datasets")
-    with pytest.raises(TstarError, match="average 'mode'"):
-        load(store, average="mode")
-
-
 def test_the_law_is_that_of_the_core():
     how = TRAINED | {"num_features": 512, "num_classes": 10}
     assert law(how) == pytest.approx(12.2, abs=0.05)  # printed in tstar/law.py
@@ -102,7 +91,7 @@ def test_a_variant_or_a_set_of_one_s_own_is_judged_instead(store):
         known = (facts["num_features"], facts["num_classes"], facts["csg"])
         assert sweep.law == temperature(*known, variant="csgcn")
     mine = replace(get("base"), name="mine", beta=3.0)
-    records = load(store, coefficients=mine)
+    records = load(store, variant=mine)
     assert records.sweeps[0].law == pytest.approx(mine.alpha * 8 + 3.0)
     assert records.formula == "coefficient set 'mine'"
     assert of_paper({"num_features": 64}, get("csg")) is None  # no csg
@@ -183,6 +172,6 @@ def test_commands_name_the_files_as_they_were_given(make_store, tmp_path, monkey
     make_store("work/my runs.db", tasks=TASKS[:1], widths=(64,), seeds=1)
     get("cn").save(tmp_path / "work" / "mine.json")
     monkeypatch.chdir(tmp_path)
-    records = load("work/my runs.db", coefficients="work/mine.json")
+    records = load("work/my runs.db", variant="work/mine.json")
     words = shlex.split(records.command("report"))
-    assert words[2:] == ["work/my runs.db", "--metric", "test", "--coefficients", "work/mine.json"]
+    assert words[2:] == ["work/my runs.db", "--metric", "test", "--variant", "work/mine.json"]

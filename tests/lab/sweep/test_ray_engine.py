@@ -1,6 +1,5 @@
 """Ray that dies under way: the sweep ends, and another one goes on."""
 
-import json
 import subprocess
 import sys
 import time
@@ -39,7 +38,7 @@ def test_a_head_that_is_killed_ends_the_sweep_and_a_new_one_goes_on(tmp_path, mo
         "= 1\n", "= [1, 2, 3, 4, 5, 6, 7, 8]\n"
     )
     study.write_text(text, encoding="utf-8")
-    words = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(path), "--json"]
+    words = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(path)]
 
     def stored():
         with Store(path, create=True) as store:
@@ -60,14 +59,15 @@ def test_a_head_that_is_killed_ends_the_sweep_and_a_new_one_goes_on(tmp_path, mo
             process.kill()
             cluster.shutdown()
 
-    out, _, code = swept(kill=True)
-    assert code != 0
-    assert '"done"' not in out  # no result of ours; Ray may print what it knows of a killed raylet
+    _, _, code = swept(kill=True)
+    assert code != 0  # Ray ends the program in its own words
     status, before = stored()
     assert status == {"done"}
     assert 0 < before < 8
-    out, _, code = swept(kill=False)
-    assert (code, json.loads(out)["before"], json.loads(out)["done"]) == (0, before, 8 - before)
+    _, err, code = swept(kill=False)
+    assert code == 0
+    assert f"{8 - before} done" in err
+    assert f"{before} before" in err
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
     study, path = tmp_path / "study.toml", tmp_path / "runs.db"
     text = STUDY.replace("epochs = 2", "epochs = 40").replace("= 1\n", "= [1, 2, 3, 4, 5, 6]\n")
     study.write_text(text, encoding="utf-8")
-    words = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(path), "--json"]
+    words = [sys.executable, "-m", "tstar", "sweep", str(study), "--store", str(path)]
     words += ["--engine", "ray", "--workers", "1"]
 
     def stored():
@@ -107,7 +107,7 @@ def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
     assert set(before.values()) == {"done"}
     assert 0 < len(before) < 6
     again = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=300, check=True)
-    assert json.loads(again.stdout)["before"] == len(before)
+    assert f"{len(before)} before" in again.stderr
 
 
 @pytest.mark.slow

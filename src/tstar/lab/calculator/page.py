@@ -7,7 +7,6 @@ with Python's. Imports neither torch nor NumPy.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from pathlib import Path
@@ -17,6 +16,7 @@ from tstar import law
 from tstar._version import __version__
 from tstar.formula import published
 from tstar.lab.methods.rules import LABELS, ROW_NORM
+from tstar.lab.paper.catalogue import rows_of
 from tstar.training import MOMENTUM
 
 _HERE = Path(__file__).parent
@@ -62,16 +62,13 @@ def write(path: str | os.PathLike[str]) -> Path:
 
 def _tasks() -> list[dict[str, Any]]:
     """The paper's data sets, easiest first: name, csg, K, and whether the paper prints that csg."""
-    # Read with csv, not through tstar.lab.paper, which imports pandas.
-    with (_HERE.parent / "paper" / "cells" / "tasks.csv").open(
-        encoding="utf-8", newline=""
-    ) as file:
-        tasks = [
-            {
-                **{"key": row["dataset"], "name": row["name"], "csg": float(row["csg"])},
-                "classes": int(row["num_classes"]),
-                "printed": row["csg_source"] == "printed",
-            }
-            for row in csv.DictReader(file)
-        ]
+    header, *cells = rows_of("cells/tasks")
+    tasks = [
+        {
+            **{"key": row["dataset"], "name": row["name"], "csg": float(row["csg"])},
+            "classes": int(row["num_classes"]),
+            "printed": row["csg_source"] == "printed",
+        }
+        for row in (dict(zip(header, line, strict=True)) for line in cells)
+    ]
     return sorted(tasks, key=lambda task: (task["classes"], task["csg"]))

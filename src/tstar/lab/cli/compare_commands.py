@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,9 +14,9 @@ from tstar.errors import TstarError
 from tstar.imports import require
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
-from tstar.lab.cli.options import AsJson, about
-from tstar.lab.cli.sweep_commands import only_json, sweep_studies
-from tstar.lab.cli.terminal import tell, tell_json
+from tstar.lab.cli.options import about
+from tstar.lab.cli.sweep_commands import sweep_studies
+from tstar.lab.cli.terminal import tell
 
 _FEATURES = 64  # of a network of adjustable width: small, since there are many trainings
 
@@ -45,7 +44,6 @@ def compare(
     data_root: options.DataRoot = None,
     device: options.Device = "auto",
     output: options.Output = Path("tstar-compare"),
-    as_json: AsJson = False,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
 
@@ -57,8 +55,7 @@ def compare(
     from tstar.lab import methods as registry
     from tstar.lab.comparing import comparison_study, view_study
     from tstar.lab.models import names as adjustable
-    from tstar.lab.sweep.spec import opened
-    from tstar.lab.sweep.transfer import rows_of
+    from tstar.lab.sweep.provenance import versions
 
     if methods.strip() == "list":
         typer.echo("\n".join(registry.list()))
@@ -76,25 +73,13 @@ def compare(
     if store is None:
         output.mkdir(parents=True, exist_ok=True)
         store = output / "runs.db"
-    with only_json() if as_json else nullcontext():
-        sweep_studies([study], store, {"workers": workers, "device": device, "data_root": root})
+    sweep_studies([study], store, {"workers": workers, "device": device, "data_root": root})
     found = view_study(store, study, baseline)
-    paths = found.save(output, _command())
-    if as_json:
-        runs = [opened(run) for run in rows_of(found.runs)]
-        tell_json({"rows": rows_of(found.rows), "runs": runs})
-    else:
-        table = found.table()
-        typer.echo(replace(table, frame=table.frame.iloc[:, :7], note="").text())  # 80 characters
-        tell("\n".join(["", *found.verdicts(), f"saved: {', '.join(map(str, (*paths, store)))}"]))
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    paths = found.save(output, f"`{shlex.join(['tstar', *sys.argv[1:]])}`\n\n{used}.")
+    table = found.table()
+    typer.echo(replace(table, frame=table.frame.iloc[:, :7], note="").text())  # 80 characters
+    tell("\n".join(["", *found.verdicts(), f"saved: {', '.join(map(str, (*paths, store)))}"]))
     if not (found.runs["status"] == "done").any():
         bad = len(found.runs)
         raise TstarError(f"No run succeeded ({bad} failed or diverged); see above why.")
-
-
-def _command() -> str:
-    """How the table was made."""
-    from tstar.lab.sweep.provenance import versions
-
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    return f"`{shlex.join(['tstar', *sys.argv[1:]])}`\n\n{used}."

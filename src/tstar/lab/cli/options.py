@@ -27,25 +27,18 @@ def with_training(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of a training in place of ``**training``."""
     own = inspect.signature(command, eval_str=True).parameters.values()
     kinds = get_type_hints(Training)
-    added = [
-        inspect.Parameter(
-            item.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=item.default,
-            annotation=Annotated[kinds[item.name], _option_of(item, kinds[item.name])],
-        )
-        for item in fields(Training)
-    ]
+    added = []
+    for item in fields(Training):
+        kind: Any = kinds[item.name]
+        names = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
+        meaning = item.metadata["meaning"]
+        option = Annotated[kind, about(f"{meaning[0].upper()}{meaning[1:]}.", *names)]
+        where = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        added.append(inspect.Parameter(item.name, where, default=item.default, annotation=option))
     *first, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
     signature = inspect.Signature([*first, *added, as_json])
     command.__signature__ = signature  # type: ignore[attr-defined]
     return command
-
-
-def _option_of(item: Any, kind: Any) -> Any:
-    meaning = item.metadata["meaning"]
-    names = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
-    return about(f"{meaning[0].upper()}{meaning[1:]}.", *names)
 
 
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."
@@ -66,7 +59,6 @@ Seed = Annotated[int, about("Seed of random draws.")]
 Store = Annotated[Path, given("The SQLite file of results.")]
 Runs = Annotated[Path, given("A store of runs: .db, .parquet or .csv.")]
 Metric = Annotated[str, about("Which accuracy: val, or test as in the paper.")]
-Average = Annotated[str | None, about("Over seeds: mean, or median as in the paper's results.")]
 Where = Annotated[
     str | None, about("Only runs that meet a condition: 'model == \"vgg9\" and lr == 0.1'.")
 ]

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from tstar.lab.cli.app import RESEARCH, USE, app
-from tstar.lab.cli.options import AsJson, Output, Where, about
-from tstar.lab.cli.terminal import ERRORS, progress, tell, tell_json
+from tstar.lab.cli.options import Output, Where, about
+from tstar.lab.cli.terminal import progress, tell
 
 _COLUMNS = (
     *("atlas", "dataset", "model", "num_features", "num_classes", "optimizer", "lr"),
@@ -24,7 +24,6 @@ def demo(
     output: Output = Path("tstar-demo.png"),
     seeds: Annotated[int, about("Trainings with and without the advice.", min=2)] = 4,
     workers: Annotated[int, about("Trainings at once.", min=1)] = min(2, os.cpu_count() or 1),
-    as_json: AsJson = False,
 ) -> None:
     """Train a small network with and without the advice, in under a minute; no download.
 
@@ -39,20 +38,14 @@ def demo(
         format_of(output)  # asked before the training
     tell(
         f"A small network learns {story.TRAIN_IMAGES} handwritten digits with noisy pixels "
-        f"and {story.WRONG:.0%} wrong labels, as it comes and as tstar.recommend advises.",
-        console=ERRORS if as_json else None,
+        f"and {story.WRONG:.0%} wrong labels, as it comes and as tstar.recommend advises."
     )
     with progress("training") as update:
         result = story.run(seeds, workers, lambda done, total: update(done, total, "training"))
     if draws:
         story.draw(result, output)
-    if as_json:
-        accuracy = {way: result.accuracy(way) for way in story.WAYS}
-        found = {"advice": result.advice.to_dict(), "accuracy": accuracy}
-        tell_json(found | {"curves": result.curves, "sentence": result.sentence})
-    else:
-        figure = f"Figure: {output}" if draws else "With a figure: pip install 'tstar[lab]'"
-        tell(f"\n{result.advice}\n\n{result.sentence}\n{figure}")
+    figure = f"Figure: {output}" if draws else "With a figure: pip install 'tstar[lab]'"
+    tell(f"\n{result.advice}\n\n{result.sentence}\n{figure}")
 
 
 @app.command(rich_help_panel=USE)

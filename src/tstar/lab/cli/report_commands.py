@@ -10,14 +10,15 @@ import typer
 from tstar.errors import TstarError
 from tstar.lab.cli import options
 from tstar.lab.cli.app import RESEARCH, app
-from tstar.lab.cli.options import AsJson, Average, Metric, OfStudy, Where, about, given
-from tstar.lab.cli.terminal import ERRORS, answer, progress, tell, tell_json
+from tstar.lab.cli.options import AsJson, Metric, OfStudy, Where, about, given
+from tstar.lab.cli.terminal import ERRORS, answer, tell, tell_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Variant = Annotated[str | None, about("Judge the paper's base, csg, cn or csgcn, not the law.")]
-CoefficientFile = Annotated[Path | None, about("Judge your own coefficients, a JSON file.")]
+Variant = Annotated[
+    str | None, about("Judge base, csg, cn, csgcn or your own set (.json), not the law.")
+]
 Interpolation = Annotated[str, about("Accuracy is linear in lnT, or in T as in the paper.")]
 
 
@@ -28,7 +29,6 @@ def fit(
         str | None, about("Formula to fit: base, csg, cn or csgcn (as by default).")
     ] = None,
     metric: Metric = "val",
-    average: Annotated[str, about("Average over the seeds: mean or median.")] = "mean",
     interpolation: Interpolation = "lnT",
     output: options.MaybeOutput = None,
     per_environment: Annotated[
@@ -40,7 +40,6 @@ def fit(
     bootstrap: Annotated[int, about("Refits for each interval; 0 for none.")] = 40,
     restarts: Annotated[int, about("Runs of the optimizer, for more than two coefficients.")] = 3,
     seed: options.Seed = 0,
-    skip: Annotated[bool, about("Leave out conditions that cannot be used.", "--skip")] = False,
     where: Where = None,
     study: OfStudy = None,
     as_json: AsJson = False,
@@ -50,11 +49,10 @@ def fit(
     Example: tstar fit runs.db --variant csgcn -o coefficients.json
     """
     from tstar.lab import fitting
-    from tstar.lab.fitting.record import plain_rows
-    from tstar.lab.report.tables import fitted
+    from tstar.lab.report.tables import FITTED, fitted
 
-    how: dict[str, Any] = {"metric": metric, "average": average, "interpolation": interpolation}
-    how |= {"restarts": restarts, "seed": seed, "skip": skip}
+    how: Any = {"metric": metric, "interpolation": interpolation, "restarts": restarts}
+    how |= {"seed": seed}
     if sum((per_environment, cross_validate, output is not None)) > 1:
         raise TstarError("Choose one of --per-environment, --cross-validate and -o at a time.")
     if per_environment and variant not in (None, "base"):
@@ -65,22 +63,19 @@ def fit(
     source = _source(runs, where, study)
     if per_environment or cross_validate:
         name = "environments" if per_environment else "corrections"
+        chosen = {} if per_environment else {"variant": variant}
         with ERRORS.status("fitting…"):
-            frame = (
-                fitting.per_environment(source, **how)
-                if per_environment
-                else fitting.correction_table(source, variant=variant, **how)
-            )
+            frame = FITTED[name](source, **how, **chosen)
         if as_json:
-            tell_json({"rows": plain_rows(frame), "notes": frame.attrs["notes"]})
-            return
-        typer.echo(fitted(name, frame, fitting.How(**how)).text())
+            tell_json({"rows": frame.to_dict("records"), "notes": frame.attrs["notes"]})
+        else:
+            typer.echo(fitted(name, frame, fitting.How(**how)).text())
         return
     with ERRORS.status("fitting…"):
         result = fitting.fit(source, variant or "csgcn", bootstrap=bootstrap, **how)
     answer(result, as_json)
     if output is not None:
-        result.save(output)
+        result.coefficients.save(output)
         tell(f"saved: {output}", console=ERRORS)
 
 
@@ -89,7 +84,6 @@ def paper(
     table: Annotated[str | None, given("Name of a table; without it, all are listed.")] = None,
     runs: Annotated[Path | None, about("Your store, for the same table from your runs.")] = None,
     metric: Metric = "test",
-    average: Average = None,
     interpolation: Interpolation = "lnT",
     where: Where = None,
     study: OfStudy = None,
@@ -100,20 +94,25 @@ def paper(
     Example: tstar paper datasets --runs runs.db
     """
     import tstar.lab.paper as data
-    from tstar.lab.fitting.record import plain_rows
+    from tstar.lab.paper.catalogue import SPECS
     from tstar.lab.report.tables import own_tables, printed_tables
 
     if table is None:
-        tell("\n".join(f"{name:16} {caption}" for name, caption in data.tables().items()))
+        for number, (name, one) in enumerate(SPECS.items(), 1):  # the paper's come first
+            place = f"Table {number}" if one.label else "–"
+            tell(f"{name:16} {place:8} {one.caption}")
         return
     shown, own = printed_tables(table), []
     if runs is not None:
         source = _source(runs, where, study)
-        how: Any = {"average": average, "interpolation": interpolation}
-        own = own_tables(table, source, metric, **how)  # type: ignore[arg-type]
+        how: Any = {"metric": metric, "interpolation": interpolation}
+        own = own_tables(table, source, **how)
     if as_json:
-        yours = [{"table": one.title, **row} for one in own for row in plain_rows(one.frame)]
-        tell_json({"paper": plain_rows(data.table(table))} | ({"yours": yours} if own else {}))
+        found = {"paper": data.table(table).to_dict("records")}
+        if own:
+            cells = [one.frame.assign(table=one.title).to_dict("records") for one in own]
+            found["yours"] = [row for rows in cells for row in rows]
+        tell_json(found)
         return
     parts = [one.text() for one in shown]
     if table == "transformers":
@@ -135,14 +134,10 @@ def report(
     runs: options.Runs,
     output: options.Output = Path("report"),
     metric: Metric = "test",
-    average: Average = None,
     variant: Variant = None,
-    coefficients: CoefficientFile = None,
-    formats: Annotated[str, about("Formats of the figures: svg, pdf, png.")] = "svg",
     no_fits: Annotated[bool, about("No tables of fitted coefficients.", "--no-fits")] = False,
     where: Where = None,
     study: OfStudy = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make a page with the paper's figures and tables from your runs.
 
@@ -150,14 +145,9 @@ def report(
     """
     from tstar.lab.report import write_report
 
-    how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
-    how |= {"coefficients": coefficients, "where": where, "study": study}
-    how |= {"formats": formats.replace(" ", "").split(","), "fits": not no_fits}
-    with progress() as step:
-        made = write_report(runs, output, progress=step, **how)
-    if as_json:
-        tell_json(made.to_dict())
-        return
+    how: dict[str, Any] = {"metric": metric, "variant": variant, "where": where, "study": study}
+    with ERRORS.status("drawing and fitting…"):
+        made = write_report(runs, output, fits=not no_fits, **how)
     for table in made.tables[:1]:
         typer.echo(f"{table.text()}\n")
     for reason in made.missing:
@@ -171,9 +161,7 @@ def figure(
     runs: Annotated[Path | None, given("A store of runs.")] = None,
     output: options.MaybeOutput = None,
     metric: Metric = "test",
-    average: Average = None,
     variant: Variant = None,
-    coefficients: CoefficientFile = None,
     where: Where = None,
     study: OfStudy = None,
     as_list: Annotated[bool, about("List the figures, and the paper's.", "--list")] = False,
@@ -185,7 +173,6 @@ def figure(
 
     Example: tstar figure heatmaps-bn runs.db -o heatmaps.pdf
     """
-    from tstar.lab.fitting.record import plain_rows
     from tstar.lab.report import FIGURES, get_figure, load, save
     from tstar.lab.report.style import format_of
 
@@ -195,11 +182,10 @@ def figure(
         return
     plot, target = get_figure(name), output or Path(f"{name}.svg")
     format_of(target)
-    how: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
-    how |= {"coefficients": coefficients, "where": where, "study": study}
+    how: Any = {"metric": metric, "variant": variant, "where": where, "study": study}
     frame = plot.frame(None if runs is None else load(runs, **how))
     if as_json:
-        tell_json(plain_rows(frame))
+        tell_json(frame.to_dict("records"))
         return
     for number, part in enumerate(plot.parts(frame), 1):
         path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +10,8 @@ import typer
 
 from tstar.errors import TstarError
 from tstar.lab.cli.app import RESEARCH, app
-from tstar.lab.cli.options import AsJson, DataRoot, Device, about
-from tstar.lab.cli.terminal import ERRORS, counted, duration, progress, tell, tell_json
+from tstar.lab.cli.options import DataRoot, Device, about
+from tstar.lab.cli.terminal import ERRORS, counted, duration, progress, tell
 
 if TYPE_CHECKING:
     from tstar.lab.sweep.run import Tally
@@ -44,7 +41,6 @@ def sweep(
     ] = False,
     max_runs: Annotated[int | None, about("Stop after this many results.", min=1)] = None,
     part: Annotated[str | None, about("I/N: the I-th of N parts, into a store of its own.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Train every run of a study that the store does not have yet; stop and resume at any time.
 
@@ -64,21 +60,16 @@ def sweep(
     if dry_run:
         for study in studies:
             mine = study if share is None else study.part(*share)
-            _dry_run(mine, store, root, device, as_json)
+            _dry_run(mine, store, root, device)
         return
     options: dict[str, Any] = {"engine": engine, "workers": workers, "address": address}
     options |= {"device": device, "gpus_per_run": gpus_per_run, "checkpoint": checkpoint}
     options |= {"data_root": root, "max_runs": max_runs, "part": share}
     options["on_run"] = None if on_run is None else own.load(own.resolve(on_run, Path()))
-    with only_json() if as_json else nullcontext():
-        tally = sweep_studies(studies, store, options)
-    if as_json:
-        names = ("total", "before", "done", "diverged", "failed", "requeued", "retried")
-        tell_json({name: getattr(tally, name) for name in names})
-    else:
-        tell(f"{tally} → {store}", console=ERRORS)
-        if tally.failed:
-            tell(f"See why: tstar runs ls {store} --status failed", console=ERRORS)
+    tally = sweep_studies(studies, store, options)
+    tell(f"{tally} → {store}", console=ERRORS)
+    if tally.failed:
+        tell(f"See why: tstar runs ls {store} --status failed", console=ERRORS)
     if tally.failed or tally.requeued:
         raise typer.Exit(1 if tally.failed else _TRY_AGAIN)
 
@@ -112,36 +103,16 @@ def _part(text: str) -> tuple[int, int]:
     return int(number), int(of)
 
 
-@contextmanager
-def only_json() -> Iterator[None]:
-    """Inside, whatever libraries and their processes print goes to the standard error."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def _dry_run(study: Study, store: Path, root: str | None, device: str, as_json: bool) -> None:
+def _dry_run(study: Study, store: Path, root: str | None, device: str) -> None:
     """How many runs there are and are done, and the time of a step; a broken part is an error."""
     from tstar.lab.sweep.plan import make_plan, measure_step
     from tstar.lab.sweep.store import Store
 
     with Store(store) if store.exists() else nullcontext() as opened:
         plan = make_plan(study, opened, data_root=root, dry=True)
-    counts, seconds = plan.counts(), None
+    tell(f"{study.name}: {counted(len(plan.specs), 'run')}")
+    for state, count in sorted(plan.counts().items()):
+        tell(f"  {count:>6} {state}")
     if plan.todo:
         seconds = measure_step(plan.todo[0].resolved(study.places), root, device)
-    if as_json:
-        facts: dict[str, Any] = {"study": study.name, "runs": len(plan.specs), "status": counts}
-        tell_json(facts | {"to_do": len(plan.todo), "step_seconds": seconds})
-        return
-    tell(f"{study.name}: {counted(len(plan.specs), 'run')}")
-    for state, count in sorted(counts.items()):
-        tell(f"  {count:>6} {state}")
-    if seconds is not None:
         tell(f"  a training step of {plan.todo[0]} takes {1000 * seconds:.3g} ms")

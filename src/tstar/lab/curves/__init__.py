@@ -1,4 +1,4 @@
-"""Accuracy over T: the one home of conditions, interpolation, the oracle, regret and gain.
+"""Accuracy over T: the one home of conditions, interpolation, the oracle and regret.
 
     runs ─► conditions(runs) ─► Condition ─► .curve(norm) ─► Curve
 
@@ -20,16 +20,15 @@ A **condition** is everything that is known of a training but T, norm, method an
 >>> curve = first.curve()  # norm="batch"
 >>> curve.best, round(curve.at(3.0), 3)  # the oracle's T; test accuracy at any T
 (2.0, 0.81)
->>> round(first.plain(), 3)  # test accuracy; None if it was not run
+>>> round(first.plain_by_seed()[0], 3)  # test accuracy of seed 0
 0.704
->>> round(judge(first, 3.0).regret, 2)  # points of accuracy; .gain and .gain_bn likewise
+>>> round(curve.regret(3.0), 2)  # points of accuracy
 0.39
 """
 
 from tstar.lab.curves.conditions import Condition, Curve, conditions, grids
-from tstar.lab.curves.judging import Judged, judge
 from tstar.lab.curves.lines import Lines, lines
 from tstar.lab.curves.reading import FACTS, read
 
-__all__ = ["FACTS", "Condition", "Curve", "Judged", "Lines"]
-__all__ += ["conditions", "grids", "judge", "lines", "read"]
+__all__ = ["FACTS", "Condition", "Curve", "Lines"]
+__all__ += ["conditions", "grids", "lines", "read"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
-Average = Literal["mean", "median"]
 _ROUNDING = 1e-9  # of a mean accuracy: far above float64's, far below one sample
 _NAMED = ("dataset", "model", "num_features", "num_classes", "csg", "norm", "scenario", "lr")
-
-
-def averaged(values: Array, average: Average, axis: int | None = None) -> Any:
-    """Mean or median over seeds; missing runs do not count."""
-    if average not in ("mean", "median"):
-        raise unknown("average", average, ("mean", "median"))
-    return (np.nanmean if average == "mean" else np.nanmedian)(values, axis=axis)
 
 
 def peak(accuracies: Array) -> int:
@@ -44,7 +36,6 @@ class Curve:
             that T, or the run no such number. A diverged run counts 1/K.
         ran: (S, G), whether there is a run.
         diverged: how many runs diverged.
-        average: how accuracies are averaged over seeds.
     """
 
     facts: Mapping[str, Any]
@@ -54,7 +45,6 @@ class Curve:
     test: Array
     ran: NDArray[np.bool_] = field(repr=False)
     diverged: int = 0
-    average: Average = "mean"
 
     def __str__(self) -> str:
         return described({name: self.facts.get(name) for name in _NAMED})
@@ -85,13 +75,13 @@ class Curve:
             )
         return found
 
-    def means(self, on: Metric = "test", average: Average | None = None) -> Array:
-        """Average accuracy over seeds at each temperature, (G,)."""
-        found: Array = averaged(self.values(on), average or self.average, axis=0)
+    def means(self, on: Metric = "test") -> Array:
+        """Mean accuracy over the seeds that were run at each temperature, (G,)."""
+        found: Array = np.nanmean(self.values(on), axis=0)
         return found
 
     def at(self, temperature: float, on: Metric = "test") -> float:
-        """Average accuracy at any T: linear in ln T between grid points, constant outside."""
+        """Mean accuracy at any T: linear in ln T between grid points, constant outside."""
         return float(np.interp(np.log(temperature), np.log(self.temperatures), self.means(on)))
 
     @property
@@ -103,6 +93,14 @@ class Curve:
     def best(self) -> float:
         """The oracle's T: the best of the grid by validation accuracy, the lowest on a tie."""
         return float(self.temperatures[peak(self.means(self.chosen_on))])
+
+    def regret(self, temperature: float, on: Metric = "test") -> float:
+        """Points lost to the oracle, along the seeds that have the whole grid.
+
+        100·(accuracy at the oracle's T − accuracy at this T); negative if validation misled it.
+        """
+        whole = self.matched()
+        return 100 * (whole.at(whole.best, on) - whole.at(temperature, on))
 
     def index_of(self, temperature: float) -> int | None:
         """The place of this T on the grid, if it is there."""
@@ -148,13 +146,11 @@ class Condition:
         facts: see :data:`tstar.lab.curves.FACTS`, and csg and domain of the data.
         curves: one for each norm, method and options that has temperatures.
         methods: method → seed → {"val", "test"}: the runs of methods that have a name.
-        average: how accuracies are averaged over seeds.
     """
 
     facts: Mapping[str, Any]
     curves: tuple[Curve, ...]
     methods: Mapping[str, Mapping[int, Mapping[str, float]]]
-    average: Average = "mean"
 
     def curve(self, norm: str = "batch") -> Curve | None:
         """The curve of fixed temperatures under a norm, if it was run."""
@@ -166,15 +162,9 @@ class Condition:
         found = self.curve("none")
         return {**named, **(found.by_seed(1.0, on) if found is not None else {})}
 
-    def plain(self, on: Metric = "test") -> float | None:
-        """Average accuracy of the untouched model."""
-        found = np.array([*self.plain_by_seed(on).values()])
-        return float(averaged(found, self.average)) if len(found) else None
 
-
-def conditions(runs: pd.DataFrame, average: Average = "mean") -> list[Condition]:
+def conditions(runs: pd.DataFrame) -> list[Condition]:
     """Every condition of the runs that ended, in a fixed order."""
-    averaged(np.zeros(1), average)  # an unknown word is refused at the door
     kept = results(runs)
     names = [name for name in FACTS if name in kept.columns]
     kept = _complete(kept, names)
@@ -188,12 +178,12 @@ def conditions(runs: pd.DataFrame, average: Average = "mean") -> list[Condition]
             done = {n: plain_value(v) for n, v in zip(TREATMENT, how, strict=True)}
             done = facts | {n: v for n, v in done.items() if n in runs.columns}
             if part["temperature"].notna().any():
-                curves.append(_curve(done, part, average))
+                curves.append(_curve(done, part))
             if done.get("method", "fixed") != "fixed":
                 rows = zip(part["seed"], part["val"], part["test"], strict=True)
                 scores = {int(seed): {"val": val, "test": test} for seed, val, test in rows}
                 methods[str(done["method"])] = scores
-        found.append(Condition(facts, tuple(curves), methods, average))
+        found.append(Condition(facts, tuple(curves), methods))
     return sorted(found, key=lambda condition: order(condition.facts))
 
 
@@ -277,7 +267,7 @@ def listed(found: Sequence[object], limit: int = 8) -> str:
     return "\n".join([f"  {one}" for one in found[:limit]] + more)
 
 
-def _curve(facts: Mapping[str, Any], group: pd.DataFrame, average: Average) -> Curve:
+def _curve(facts: Mapping[str, Any], group: pd.DataFrame) -> Curve:
     """Runs on a grid; several runs of one seed at one T count as one, their mean."""
     group = group[group["temperature"].notna()]
     levels, column = np.unique(group["temperature"].to_numpy(float), return_inverse=True)
@@ -291,5 +281,4 @@ def _curve(facts: Mapping[str, Any], group: pd.DataFrame, average: Average) -> C
         blank = np.full_like(total, np.nan)
         means[metric] = np.divide(total, count, out=blank, where=count > 0)
     own, diverged = tuple(seeds.tolist()), int(group["diverged"].sum())
-    val, test = means["val"], means["test"]
-    return Curve(facts, levels, own, val, test, count > 0, diverged, average)
+    return Curve(facts, levels, own, means["val"], means["test"], count > 0, diverged)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tstar.errors import unknown
-from tstar.lab.curves.conditions import Average, Curve, peak
+from tstar.lab.curves.conditions import Curve
 from tstar.lab.curves.reading import Metric
 
 Array = NDArray[np.float64]
@@ -29,7 +29,6 @@ class Lines:
         nodes: the inner boundaries of the segments, in x, shape (S − 1,).
         intercept, slope: shape (n, S).
         best: the accuracy at the best grid T of each curve, shape (n,).
-        best_temperature: that T, the lowest on a tie, shape (n,).
         interpolation: ``"T"`` or ``"lnT"``.
     """
 
@@ -37,7 +36,6 @@ class Lines:
     intercept: Array
     slope: Array
     best: Array
-    best_temperature: Array
     interpolation: Interpolation
 
     def __call__(self, temperatures: Array) -> Array:
@@ -53,7 +51,6 @@ class Lines:
 def lines(
     curves: Sequence[Curve],
     metric: Metric,
-    average: Average | None = None,
     interpolation: Interpolation = "lnT",
 ) -> Lines:
     """The lines through the average accuracy at each temperature.
@@ -62,7 +59,7 @@ def lines(
     """
     if interpolation not in ("T", "lnT"):
         raise unknown("interpolation", interpolation, ("T", "lnT"))
-    values = [c.means(metric, average) for c in curves]
+    values = [c.means(metric) for c in curves]
     grids = [np.log(c.temperatures) if interpolation == "lnT" else c.temperatures for c in curves]
     nodes = np.unique(np.concatenate(grids))
     heights = np.stack([np.interp(nodes, *curve) for curve in zip(grids, values, strict=True)])
@@ -70,6 +67,5 @@ def lines(
     slope = np.hstack([flat, np.diff(heights, axis=1) / np.diff(nodes), flat])
     left = np.hstack([heights[:, :1], heights])
     intercept = left - slope * np.concatenate([nodes[:1], nodes])
-    tops = [c.temperatures[peak(v)] for c, v in zip(curves, values, strict=True)]
     best = np.array([v.max() for v in values])
-    return Lines(nodes, intercept, slope, best, np.array(tops), interpolation)
+    return Lines(nodes, intercept, slope, best, interpolation)

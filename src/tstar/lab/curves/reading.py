@@ -26,11 +26,11 @@ FOLLOW = ("domain", "csg")
 # What was done to the model. A curve has one of each.
 TREATMENT = ("norm", "method", "options")
 _LENGTHS = ("epochs", "steps")
-# What runs had in a column that their store did not have yet.
+# What runs had in a column that their store did not have yet; true and false are 1 and 0 there.
 _DEFAULTS = {
-    name: TABLE[name].default
+    name: int(default) if isinstance(default, bool) else default
     for name in (*FACTS, *TREATMENT)
-    if name not in _LENGTHS and TABLE[name].default not in (None, MISSING)
+    if name not in _LENGTHS and (default := TABLE[name].default) not in (None, MISSING)
 }
 _OUTCOME = ("temperature", "seed", "status", "spec", "val_accuracy", "test_accuracy")
 

@@ -6,13 +6,11 @@ With fewer than three data sets there is nothing to draw, and conditions are dra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tstar.lab.curves.conditions import Average, Curve, averaged
 
 Array = NDArray[np.float64]
 RESAMPLES = 2000
@@ -27,21 +25,18 @@ class Estimate(NamedTuple):
     high: float
 
 
-def estimate(
-    values: Sequence[Array], names: Sequence[str], *, average: Average = "mean", seed: int = 0
-) -> Estimate:
+def estimate(values: Sequence[Array], names: Sequence[str], *, seed: int = 0) -> Estimate:
     """The mean over conditions, one vote each, and its interval.
 
-    ``values`` has an array for each condition, with a number for each of its seeds, which
-    ``average`` joins; ``names`` has its data set.
+    ``values`` has an array for each condition, with a number for each of its seeds; ``names`` has
+    its data set.
     """
     rng = np.random.default_rng(seed)
-    drawn = [
-        averaged(v[rng.integers(len(v), size=(RESAMPLES, len(v)))], average, 1) for v in values
-    ]
-    means = weighted(weights(names, rng), np.stack(drawn, axis=1))
+    drawn = [v[rng.integers(len(v), size=(RESAMPLES, len(v)))].mean(axis=1) for v in values]
+    counts = weights(names, rng)
+    means = (counts * np.stack(drawn, axis=1)).sum(axis=1) / counts.sum(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Estimate(float(np.mean([averaged(v, average) for v in values])), float(low), float(high))
+    return Estimate(float(np.mean([v.mean() for v in values])), float(low), float(high))
 
 
 def what_is_drawn(names: Sequence[str]) -> str:
@@ -70,28 +65,11 @@ def weights(names: Sequence[str], rng: np.random.Generator, resamples: int = RES
     return found
 
 
-def redrawn(curves: Sequence[Curve], rng: np.random.Generator) -> list[Curve]:
-    """Conditions drawn again, each with its seeds drawn again: one replicate of a fit."""
-    picks = [curves[i] for i in rng.integers(len(curves), size=len(curves))]
-    return [one.take(rng.integers(len(one.seeds), size=len(one.seeds))) for one in picks]
-
-
-def weighted(counts: Array, values: Array) -> Array:
-    """The mean of values (conditions,) or (resamples, conditions) in each resample."""
-    means: Array = (counts * values).sum(axis=1) / counts.sum(axis=1)
-    return means
-
-
-def data_sets(facts: Mapping[str, Any]) -> frozenset[str]:
-    """The data that samples come from, whatever their size: ``a_32+b_96`` → {a, b}."""
-    return frozenset(part.partition("_")[0] for part in str(facts["dataset"]).split("+"))
-
-
 def clusters(names: Sequence[str]) -> list[NDArray[np.int64]]:
-    """The places of names that share data, directly or through a joined set."""
-    groups: list[tuple[frozenset[str], list[int]]] = []
+    """The places of names that share data, whatever their size: ``a_32+b_96`` is of a and b."""
+    groups: list[tuple[set[str], list[int]]] = []
     for place, name in enumerate(names):
-        own, members = data_sets({"dataset": name}), [place]
+        own, members = {part.partition("_")[0] for part in name.split("+")}, [place]
         for group in [group for group in groups if group[0] & own]:
             groups.remove(group)
             own, members = own | group[0], members + group[1]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tstar.errors import TstarError
 from tstar.formula import Coefficients, Provenance
 from tstar.imports import require
-from tstar.lab.curves.conditions import Average, Curve, grids, listed, peak
+from tstar.lab.curves.conditions import Curve, grids, listed, peak
 from tstar.lab.curves.lines import Interpolation, lines
 from tstar.lab.curves.reading import FACTS, FOLLOW, Metric, Runs, read
 from tstar.lab.fitting.intervals import intervals, unidentified
@@ -34,33 +34,23 @@ class How:
 
     Attributes:
         metric: ``"val"``, or ``"test"`` as in the paper.
-        average: over the seeds; the paper interpolates means, and reports medians elsewhere.
         interpolation: linear in ``"lnT"``, as everywhere in tstar, or in ``"T"`` as in the paper.
         restarts: runs of the optimizer, if there are more than two coefficients.
         seed: the seed of the optimizer and the bootstrap.
-        skip: leave out conditions that cannot be used, and name them, instead of raising.
     """
 
     metric: Metric = "val"
-    average: Average = "mean"
     interpolation: Interpolation = "lnT"
     restarts: int = RESTARTS
     seed: int = 0
-    skip: bool = False
 
     def __str__(self) -> str:
         axis = "T" if self.interpolation == "T" else "ln T"
-        return f"{self.metric} accuracy, {self.average} over seeds, linear in {axis}"
-
-    def usable(
-        self, runs: Runs, norm: str | None = "batch"
-    ) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
-        """The curves of the runs that a fit can use, and which were left out and why."""
-        return usable_curves(grids(read(runs), norm=norm), skip=self.skip)
+        return f"{self.metric} accuracy, mean over seeds, linear in {axis}"
 
     def posed(self, members: Sequence[Curve], variant: str, *, check: bool = True) -> Problem:
         """The optimization problem of some conditions."""
-        curves = lines(members, self.metric, self.average, self.interpolation)
+        curves = lines(members, self.metric, self.interpolation)
         return problem(members, curves, variant, check=check)
 
     def fitted(
@@ -74,34 +64,30 @@ def fit(
     runs: Runs,
     variant: str = "csgcn",
     *,
-    norm: str | None = "batch",
     bootstrap: int = 40,
-    name: str | None = None,
     **keywords: Any,
 ) -> Fit:
-    """Fit the temperature determination coefficients to runs on a grid of temperatures.
+    """Fit the temperature determination coefficients to runs with BN on a grid of temperatures.
 
     The paper's procedure: accuracy at any T is interpolated between the averages over seeds, and
     the sum over conditions at T = clip(α·sqrt(M) + β + γ·ln csg + δ·ln K, 1, 512) is
     maximized. On a coarse grid the coefficients are biased towards its nodes; T stays within a
-    grid step.
+    grid step. A condition that cannot carry a curve is left out, and named.
 
     Args:
         runs: a data frame, or a store (``.db``, ``.parquet``, ``.csv``) with one row per run.
         variant: ``"base"``, ``"csg"``, ``"cn"`` or ``"csgcn"``.
-        norm: keep runs with this norm before the output layer; the formula presupposes ``"batch"``.
         bootstrap: refits for the intervals; 0 for none.
-        name: the name of the coefficient set.
         keywords: the fields of :class:`How`.
 
     Returns:
         The coefficients and all that is needed to judge them.
 
     Raises:
-        TstarError: if the runs cannot tell the coefficients apart, or a condition cannot be used.
+        TstarError: if the runs cannot tell the coefficients apart.
     """
     how = How(**keywords)
-    usable, left_out = how.usable(runs, norm)
+    usable, left_out = usable_curves(grids(read(runs)))
     task = how.posed(usable, variant)
     solution = solve(task, how.seed, how.restarts)
     theta = np.array(solution.theta)
@@ -113,15 +99,15 @@ def fit(
         spans = intervals(usable, pose, replicates=bootstrap, seed=how.seed)
     return Fit(
         coefficients=Coefficients(
-            name=name or f"fitted-{variant}",
+            name=f"fitted-{variant}",
             **numbers,
-            provenance=_provenance(usable, solution, how, norm),
+            provenance=_provenance(usable, solution, how),
         ),
         how=str(how),
         solution=solution,
         accuracy=float(frame["accuracy"].mean()),
         baselines={
-            f"{'BN, ' if norm == 'batch' else ''}T = 1": float(frame["regret_T1"].mean()),
+            "BN, T = 1": float(frame["regret_T1"].mean()),
             f"the paper's {variant}": float(task.loss(task.published)),
         },
         conditions=frame,
@@ -141,17 +127,14 @@ def unusable(curve: Curve) -> str:
     return "all runs diverged" if curve.diverged == curve.runs else ""
 
 
-def usable_curves(
-    every: Sequence[Curve], *, skip: bool
-) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
-    """The conditions that can carry a curve; the others are named in an error, or left out."""
+def usable_curves(every: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[str, ...]]:
+    """The conditions that can carry a curve, and which cannot, with the reason."""
     usable = tuple(c for c in every if not unusable(c))
     left_out = tuple(f"{c} ({unusable(c)})" for c in every if unusable(c))
-    if not usable or (left_out and not skip):
+    if not usable:
         raise TstarError(
-            f"Every condition needs {LEAST_TEMPERATURES} temperatures and a run that learned, but "
-            f"{len(left_out)} of {len(every)} do not have them; add runs, or pass skip=True to "
-            f"leave some out:\n{listed(left_out)}"
+            f"A fit needs conditions with {LEAST_TEMPERATURES} temperatures and a run that learned; "
+            f"add runs:\n{listed(left_out)}"
         )
     return usable, left_out
 
@@ -160,14 +143,14 @@ def condition_table(usable: Sequence[Curve], task: Problem, theta: Array, how: H
     """One row per condition: fitted T and its regret, next to the best grid T and to T = 1."""
     frame = require("pandas", "lab").DataFrame([c.facts for c in usable])
     best, regret = task.curves.best, task.regret(theta)
-    peaks = [peak(c.means(how.metric, how.average)) for c in usable]
+    peaks = [peak(c.means(how.metric)) for c in usable]
     return frame.assign(
         temperatures=[len(c.temperatures) for c in usable],
         runs=[c.runs for c in usable],
         diverged=[c.diverged for c in usable],
         temperature=task.temperatures(theta),
         accuracy=best - regret,
-        best_temperature=task.curves.best_temperature,
+        best_temperature=[c.temperatures[top] for c, top in zip(usable, peaks, strict=True)],
         best_accuracy=best,
         regret=regret,
         regret_T1=best - task.curves(np.ones(len(usable))),
@@ -196,9 +179,7 @@ def _flags(
     return flags
 
 
-def _provenance(
-    usable: Sequence[Curve], solution: Solution, how: How, norm: str | None
-) -> Provenance:
+def _provenance(usable: Sequence[Curve], solution: Solution, how: How) -> Provenance:
     """Ranges and settings of the runs behind a set; a setting with several values is a list."""
 
     def values(name: str) -> list[Any]:
@@ -209,20 +190,18 @@ def _provenance(
         for name in ("num_features", "num_classes", "csg")
         if (seen := values(name))
     }
-    hidden = ("dataset", "model", "samples", "method", "options", *spans)
-    training: dict[str, Any] = {"metric": how.metric, **({"norm": norm} if norm else {})}
-    for name in ("norm", *FOLLOW, *FACTS):
+    hidden = ("samples", "method", "options", *spans)
+    training: dict[str, Any] = {"metric": how.metric, "norm": "batch"}
+    for name in (*FOLLOW, *FACTS):
         if name not in hidden and (seen := values(name)):
             training[name] = seen[0] if len(seen) == 1 else seen
     runs, diverged = sum(c.runs for c in usable), sum(c.diverged for c in usable)
     honest = (
         "; test accuracy chose the coefficients, as in the paper" if how.metric == "test" else ""
     )
-    lists = {"data sets": values("dataset"), "models": values("model")}
-    note = "; ".join(f"{what}: {', '.join(map(str, names))}" for what, names in lists.items())
     return Provenance(
         f"tstar fit: {len(usable)} conditions, {runs} runs, of which {diverged} diverged and "
         f"count as chance (1/K); {how}{honest}; {solution.how}; mean regret {solution.regret:.4g}",
-        {**spans, "note": note},
+        spans,
         training=training,
     )

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from tstar.errors import TstarError, whole
 from tstar.lab.curves.conditions import Curve
-from tstar.lab.curves.resampling import redrawn
 from tstar.lab.fitting.model import Problem, tells_apart
 from tstar.lab.fitting.search import solve
 
@@ -31,27 +30,22 @@ def intervals(
     it need be. ``pose`` makes the problem of conditions, unchecked.
     """
     rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
-    draws = [_draw(conditions, pose, rng) for _ in range(whole("bootstrap", replicates, least=2))]
+    wanted, draws = whole("bootstrap", replicates, least=2), list[Problem]()
+    for _ in range(100 * wanted):  # until enough can tell the coefficients apart
+        picks = [conditions[i] for i in rng.integers(len(conditions), size=len(conditions))]
+        problem = pose([c.take(rng.integers(len(c.seeds), size=len(c.seeds))) for c in picks])
+        draws += [problem] if tells_apart(problem.design) else []
+        if len(draws) == wanted:
+            break
+    else:
+        n, p = problem.design.shape
+        raise TstarError(
+            f"The bootstrap over conditions needs more conditions than {n} to separate {p} "
+            "coefficients; leave the bootstrap out, or add runs."
+        )
     refits = [solve(problem, seed, restarts=1).theta for problem in draws]
     low, high = np.quantile(refits, [(1 - level) / 2, (1 + level) / 2], axis=0).tolist()
     return dict(zip(draws[0].names, zip(low, high, strict=True), strict=True))
-
-
-def _draw(
-    conditions: Sequence[Curve],
-    pose: Callable[[Sequence[Curve]], Problem],
-    rng: np.random.Generator,
-) -> Problem:
-    """Runs drawn again, until they can tell the coefficients apart."""
-    for _ in range(100):
-        problem = pose(redrawn(conditions, rng))
-        if tells_apart(problem.design):
-            return problem
-    n, p = problem.design.shape
-    raise TstarError(
-        f"The bootstrap over conditions needs more conditions than {n} to separate {p} coefficients; "
-        "leave the bootstrap out, or add runs."
-    )
 
 
 def unidentified(problem: Problem, theta: Array, tolerance: float) -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tstar.formula import Coefficients
+from tstar.lab.cells import plain
 from tstar.lab.fitting.model import coefficient_names
 from tstar.lab.fitting.search import Solution
 
@@ -34,7 +34,7 @@ class Fit:
             search less than 0.1 points are lost.
         flags: what a careful reader should know, one sentence each.
         runs: how many runs were used. diverged: how many of them counted as chance.
-        left_out: conditions that ``skip=True`` left out, each with the reason.
+        left_out: conditions that cannot carry a curve, each with the reason.
     """
 
     coefficients: Coefficients
@@ -61,20 +61,16 @@ class Fit:
         names = coefficient_names(self.coefficients.variant)
         return dict(zip(names, self.solution.theta, strict=True))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the coefficients as a JSON file that every ``coefficients=`` takes."""
-        self.coefficients.save(path)
-
     def to_dict(self) -> dict[str, Any]:
         """The fit as plain JSON types."""
-        plain = ("how", "regret", "accuracy", "baselines", "runs", "diverged", "intervals")
+        facts = ("how", "regret", "accuracy", "baselines", "runs", "diverged", "intervals")
         return {
             "variant": self.coefficients.variant,
             "coefficients": self.coefficients.to_dict(),
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in facts},
             "success": self.solution.success,
             **{n: list(getattr(self, n)) for n in ("unidentified", "flags", "left_out")},
-            "conditions": plain_rows(self.conditions),
+            "conditions": plain(self.conditions.to_dict("records")),
         }
 
     def __str__(self) -> str:
@@ -99,10 +95,3 @@ class Fit:
             lines.append("  intervals: 95 %, from a bootstrap over conditions and seeds")
         lines += [f"  note: {flag}" for flag in self.flags]
         return "\n".join(lines + [f"  left out: {text}" for text in self.left_out])
-
-
-def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table as plain JSON types, missing values as null."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    rows: list[dict[str, Any]] = plain.to_dict(orient="records")
-    return rows

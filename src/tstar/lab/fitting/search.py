@@ -170,15 +170,15 @@ def _polished(problem: Problem, start: Array) -> Array:
     return better
 
 
-def noise(curves: Sequence[Curve], metric: Metric) -> float:
+def noise(curves: Sequence[Curve], metric: Metric) -> float | None:
     """How much two mean regrets may differ by chance: 1.96·sqrt(2) standard errors of the seeds.
 
-    With a single seed nothing is known of it, and :data:`TOLERANCE` stands in.
+    With a single seed nothing is known of it.
     """
     seen = [[*c.by_seed(T, metric).values()] for c in curves for T in c.temperatures]
     several = [values for values in seen if len(values) > 1]
     if not several:
-        return TOLERANCE
+        return None
     variance = np.mean([np.var(values, ddof=1) for values in several])
     error = (variance / np.mean([len(values) for values in several]) / len(curves)) ** 0.5
     return max(1.96 * 2**0.5 * float(error), 1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tstar.lab.curves.conditions import Curve, grids, without
 from tstar.lab.curves.reading import Runs, read
 from tstar.lab.fitting.fitter import How, unusable, usable_curves
 from tstar.lab.fitting.model import coefficient_names
-from tstar.lab.fitting.search import Solutions, noise, ranges, solve
+from tstar.lab.fitting.search import TOLERANCE, Solutions, noise, ranges, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,12 +33,13 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
 
     Accuracies are in %, at the fitted T, mean over M. If both sides were run, both are fitted to
     the conditions and seeds that they share; ``conditions`` counts them. ``alpha_low`` …
-    ``beta_high`` is the range that the noise of the seeds cannot tell from the fit. If it reaches
-    the bound of the search, α and β are **not identified** (any pair with T ≤ 1 fits if T = 1
-    is best): ``identified`` is False, and of the pairs that fit the one with the smallest α stands
-    there. The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval)
-    are over all environments that have both sides; if some are not identified, two more rows have
-    α and β over those that are, on every side, if any. ``attrs["notes"]`` says what ``skip=True`` left out.
+    ``beta_high`` is the range that the noise of the seeds cannot tell from the fit; with one seed
+    there is none. If it (or, with one seed, what costs less than 0.1 points) reaches the bound of
+    the search, α and β are **not identified** (any pair with T ≤ 1 fits if T = 1 is best):
+    ``identified`` is False, and of the pairs that fit the one with the smallest α stands there.
+    The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval) are over
+    all environments that have both sides; if some are not identified, two more rows have α and β
+    over those that are, on every side, if any. ``attrs["notes"]`` says what was left out.
 
     Args:
         runs: a data frame, a store, or conditions.
@@ -50,7 +51,7 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     known = [c for c in grid if c.facts.get("norm", "batch") in _NORMS.values()]
     if not known:
         raise TstarError(f"No runs with norm 'none' or 'batch' found in {len(grid)} curves.")
-    every, left_out = usable_curves(known, skip=how.skip)
+    every, left_out = usable_curves(known)
     notes, rows = list(left_out), []
     for (dataset, model), members in groupby(sorted(every, key=_place), _place):
         row = _environment(f"{dataset} · {model}", [*members], how, notes)
@@ -119,19 +120,18 @@ def _environment(
             row |= _side(found, suffix, how) if found else {}
         except TstarError as error:
             notes.append(f"{place} (norm={_NORMS[suffix]}): {error}")
-            if not how.skip:
-                raise TstarError(notes[-1]) from error
     return row
 
 
 def _side(members: Sequence[Curve], suffix: str, how: How) -> dict[str, Any]:
     task = how.posed(members, "base")
     solution = solve(task)
-    spans, identified = ranges(task, solution, noise(members, how.metric))
+    chance = noise(members, how.metric)
+    spans, identified = ranges(task, solution, chance or TOLERANCE)
     row: dict[str, Any] = {f"identified{suffix}": identified, "conditions": len(members)}
     row[f"accuracy{suffix}"] = 100 * (float(task.curves.best.mean()) - solution.regret)
     for name, value in zip(task.names, solution.theta, strict=True):
-        cells = zip(_ENDS, (value, *spans[name]), strict=True)
+        cells = zip(_ENDS, (value, *(spans[name] if chance else (np.nan, np.nan))), strict=True)
         row |= {f"{name}{suffix}{end}": x for end, x in cells}
     return row
 
@@ -151,24 +151,6 @@ def _matched(plain: Sequence[Curve], bn: Sequence[Curve]) -> dict[str, list[Curv
     return found
 
 
-def folds(
-    members: Sequence[Curve], variant: str, how: How, solved: Mapping[str, Solutions] | None = None
-) -> Iterator[tuple[list[Curve], tuple[float, ...]]]:
-    """For each data set: its conditions, and the coefficients fitted without them (CO)."""
-    names = sorted({str(c.facts["dataset"]) for c in members})
-    if len(names) < 2:
-        raise TstarError(
-            f"Cross-validation needs at least two data sets, got {', '.join(names)}; add another."
-        )
-    for name in names:
-        others = [c for c in members if str(c.facts["dataset"]) != name]
-        try:
-            theta = how.fitted(others, variant, (solved or {}).get(name)).theta
-        except TstarError as error:
-            raise TstarError(f"With {name!r} left out: {error}") from error
-        yield [c for c in members if str(c.facts["dataset"]) == name], theta
-
-
 def correction_table(runs: Runs, *, variant: str | None = None, **keywords: Any) -> pd.DataFrame:
     """Mean accuracy [%] of each correction on each data set, cross-validated (CO) and global (GO).
 
@@ -177,23 +159,23 @@ def correction_table(runs: Runs, *, variant: str | None = None, **keywords: Any)
     ``attrs["notes"]`` says why.
     """
     how = How(**keywords)
-    members, left_out = how.usable(runs)
+    members, left_out = usable_curves(grids(read(runs)))
     by_csg = sorted(members, key=lambda c: float(c.facts.get("csg") or np.inf))
     places = [*dict.fromkeys(str(c.facts["dataset"]) for c in by_csg)]
     # Variants share their special cases, which are solved once.
     solved: dict[str, Solutions] = {place: {} for place in ("", *places)}
 
     def row(variant: str, optimization: str) -> Mapping[str, Any]:
-        if optimization == "CO":
-            each = folds(members, variant, how, solved)
-            thetas = {str(held[0].facts["dataset"]): theta for held, theta in each}
-        else:
-            thetas = dict.fromkeys(places, how.fitted(members, variant, solved[""]).theta)
+        if optimization == "CO" and len(places) < 2:
+            raise TstarError(f"CO needs at least two data sets, got {places[0]}; add another.")
         scores = {}
-        for place, theta in thetas.items():
+        for place in places:
             held = [c for c in members if str(c.facts["dataset"]) == place]
+            others = [c for c in members if c not in held] if optimization == "CO" else members
+            known = solved[place if optimization == "CO" else ""]
+            theta = np.array(how.fitted(others, variant, known).theta)
             task = how.posed(held, variant, check=False)
-            scores[place] = 100 * float(task.curves.best.mean() - task.loss(np.array(theta)))
+            scores[place] = 100 * float(task.curves.best.mean() - task.loss(theta))
         return {**scores, "avg": float(np.mean([*scores.values()]))}
 
     names = VARIANTS if variant is None else (variant,)
@@ -204,7 +186,7 @@ def correction_table(runs: Runs, *, variant: str | None = None, **keywords: Any)
 def coefficient_table(runs: Runs, **keywords: Any) -> pd.DataFrame:
     """The four sets by global optimization: the paper's last coefficient table, and the regret."""
     how = How(**keywords)
-    members, left_out = how.usable(runs)
+    members, left_out = usable_curves(grids(read(runs)))
     solved: Solutions = {}
 
     def row(variant: str) -> Mapping[str, Any]:

@@ -2,9 +2,9 @@
 
 Hasegawa & Sakai, "Analytical Softmax Temperature Setting from Feature Dimensions for Model- and
 Domain-Robust Classification". ``table("datasets")`` and its like are data frames, one row per
-printed row.
+printed row; ``tstar paper`` lists them.
 """
 
-from tstar.lab.paper.loading import marks, table, tables
+from tstar.lab.paper.catalogue import marks, table
 
-__all__ = ["marks", "table", "tables"]
+__all__ = ["marks", "table"]

@@ -58,8 +58,8 @@ class Plot:
 
 
 _FRAMES = (
-    "Rows are feature counts M, columns temperatures, numbers averages over seeds (medians, as in "
-    "the paper, by default). In each row the highest number is framed solid, the second highest "
+    "Rows are feature counts M, columns temperatures, numbers medians over seeds, as in the paper. "
+    "In each row the highest number is framed solid, the second highest "
     "dashed. The lowest tenth of the values share the darkest color."
 )
 _FIGURES = (

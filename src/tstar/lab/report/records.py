@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError, unknown
+from tstar.errors import TstarError
 from tstar.formula import Coefficients, as_coefficients, get
-from tstar.lab.curves import FACTS, Condition, Curve, Judged, conditions, judge, read
-from tstar.lab.curves.conditions import Average, without
+from tstar.lab.curves import FACTS, Condition, Curve, conditions, read
+from tstar.lab.curves.conditions import without
 from tstar.lab.curves.reading import Metric, ordinary
 from tstar.lab.paper.catalogue import METHODS
 from tstar.lab.report.law import law, of_paper
@@ -63,11 +63,9 @@ class Sweep:
         """The accuracy of each seed that was run at this temperature."""
         return np.array([*self.curve.by_seed(T, self.metric).values()])
 
-    def judged(self, T: float) -> Judged:
-        """A temperature judged on this curve."""
-        found = judge(self.condition, T, norm=self.curve.norm or "batch", on=self.metric)
-        assert found is not None
-        return found
+    def outside(self, T: float) -> bool:
+        """Whether a temperature lies outside the grid, where accuracy is taken as constant."""
+        return not self.temperatures[0] <= T <= self.temperatures[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +77,12 @@ class Records:
     frame: pd.DataFrame  # one row per run, plain types
     metric: Metric  # the accuracy that is reported
     chosen_on: Metric  # the one that chose the best T
-    average: Average | None  # over seeds; None: means, and medians in the paper's tables
     formula: str  # which one gives the T that is judged
     label: str  # that T, in short
     options: Mapping[str, str]  # of the command line, which say the same
     sweeps: tuple[Sweep, ...] = field(repr=False)  # the grids of fixed temperatures
     conditions: tuple[Condition, ...] = field(repr=False)  # all, with their methods
     title: Callable[[Mapping[str, Any]], str] = field(repr=False)  # facts → how it was trained
-
-    @property
-    def averaging(self) -> Average:
-        return self.average or "mean"
 
     def command(self, *words: str) -> str:
         """A command line about this store that gives the same numbers."""
@@ -129,9 +122,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     metric: Metric = "test",
-    average: Average | None = None,
-    variant: str | None = None,
-    coefficients: Coefficients | str | os.PathLike[str] | None = None,
+    variant: Coefficients | str | os.PathLike[str] | None = None,
     where: str | None = None,
     study: str | None = None,
 ) -> Records:
@@ -140,18 +131,14 @@ def load(
     Args:
         path: the store (``.db``, ``.parquet`` or ``.csv``).
         metric: the accuracy to report, ``"test"`` as in the paper, or ``"val"``.
-        average: over seeds, ``"mean"`` or ``"median"``; by default means, and medians in the
-            paper's tables, as it has them.
-        variant: a variant of the paper that is judged in place of tstar's law.
-        coefficients: a set of your own that is judged.
+        variant: what is judged in place of tstar's law: a variant of the paper, or a set of your
+            own, as a record or a ``.json`` file.
         where: a condition that the runs must meet, such as ``'lr == 0.1'``.
         study: the file of a study, whose runs alone are taken.
     """
-    if metric not in ("val", "test"):
-        raise unknown("metric", metric, ("val", "test"))
     frame = _named(ordinary(read(path, where, study)))
-    every = tuple(conditions(frame, average or "mean"))
-    law_of, formula, label = _judge(variant, coefficients)
+    every = tuple(conditions(frame))
+    law_of, formula, label = _judge(variant)
     title, sweeps = _titles([one.facts for one in every]), []
     for one in every:
         for curve in one.curves:
@@ -159,8 +146,7 @@ def load(
                 curve.values(metric)  # or an error that names the runs without
                 sweeps.append(Sweep(curve, one, metric, law_of(one.facts), title(curve.facts)))
     validated = bool(sweeps) and all(sweep.curve.chosen_on == "val" for sweep in sweeps)
-    options: dict[str, Any] = {"metric": metric, "average": average, "variant": variant}
-    options |= {"coefficients": coefficients, "where": where, "study": study}
+    options = {"metric": metric, "variant": variant, "where": where, "study": study}
     given = {f"--{n}": os.fspath(v) for n, v in options.items() if isinstance(v, str | os.PathLike)}
     return Records(
         path=os.fspath(path),
@@ -168,7 +154,6 @@ def load(
         frame=frame,
         metric=metric,
         chosen_on="val" if validated else metric,
-        average=average,
         formula=formula,
         label=label,
         options=given,
@@ -179,17 +164,16 @@ def load(
 
 
 def _judge(
-    variant: str | None, coefficients: Coefficients | str | os.PathLike[str] | None
+    variant: Coefficients | str | os.PathLike[str] | None,
 ) -> tuple[Callable[[Mapping[str, Any]], float | None], str, str]:
     """Facts → T; which formula that is, in words; and what its T is called."""
-    if coefficients is not None:
-        chosen = as_coefficients(coefficients)
-        label = f"the T of {printable(chosen.name)}"
-    elif variant is not None:
-        chosen = get(variant)
-        label = METHODS[variant]
-    else:
+    if variant is None:
         return law, "tstar's own, at each run's own learning rate", "the law's T"
+    if isinstance(variant, str) and not variant.endswith(".json"):
+        chosen, label = get(variant), METHODS.get(variant, "")
+    else:
+        chosen = as_coefficients(variant)
+        label = f"the T of {printable(chosen.name)}"
     return partial(of_paper, chosen=chosen), f"coefficient set {chosen.name!r}", label
 
 
@@ -205,16 +189,9 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 def _titles(every: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], str]:
     """Facts → data set, model, optimizer, rate, length, own loss, and what else differs."""
     names = [name for name in FACTS if name not in _ELSEWHERE]
-    places: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
-    for facts in every:
-        places.setdefault((facts.get("dataset"), facts.get("model")), []).append(facts)
-    differing = {
-        name
-        for place in places.values()
-        for name in names
-        if len({facts.get(name) for facts in place}) > 1
-    }
-    shown = differing | {*SETTING}
+    places = pd.DataFrame(every, columns=FACTS).groupby(["dataset", "model"], dropna=False)
+    counts = places[names].nunique(dropna=False).max()
+    shown = {*counts.index[counts > 1], *SETTING}
     # Epochs or steps, whichever has fewer values; both if one does not tell conditions apart.
     epochs, steps = (len({facts.get(name) for facts in every}) for name in ("epochs", "steps"))
     length, spare = ("steps", "epochs") if steps < epochs else ("epochs", "steps")
@@ -242,18 +219,15 @@ def say(name: str, value: Any) -> str:
     return f"{label} = {shown}" if len(label) == 1 else f"{label} {shown}"
 
 
-def people(value: float) -> str:
-    """A number as people write it: 18,000, not 1.8e+04.
-
-    >>> people(18000), people(0.1), people(2048.0), people(0.00005)
-    ('18,000', '0.1', '2,048', '5e-05')
-    """
-    whole = abs(value) >= 1000 or value == int(value)
-    return f"{value:,.0f}" if whole else f"{value:.4g}"
-
-
 def text(value: Any) -> str:
-    """A value for a title: short numbers, nothing if it is missing; what is hidden, escaped."""
+    """A value as people write it, nothing if it is missing; what is hidden, escaped.
+
+    >>> text(18000), text(0.1), text(2048.0), text(0.00005), text(None)
+    ('18,000', '0.1', '2,048', '5e-05', '')
+    """
     if value is None or value != value:
         return ""
-    return people(value) if isinstance(value, int | float) else printable(value)
+    if not isinstance(value, int | float):
+        return printable(value)
+    whole = abs(value) >= 1000 or value == int(value)
+    return f"{value:,.0f}" if whole else f"{value:.4g}"

@@ -19,13 +19,21 @@ from tstar.errors import TstarError, unknown
 from tstar.formula import VARIANTS, published
 from tstar.lab.cells import disarmed
 from tstar.lab.curves import Condition, conditions, read
-from tstar.lab.curves.conditions import Average, averaged
 from tstar.lab.curves.lines import Interpolation
 from tstar.lab.curves.reading import Metric
 from tstar.lab.curves.resampling import Array, estimate, what_is_drawn
 from tstar.lab.fitting import How, coefficient_table, correction_table, per_environment
-from tstar.lab.paper.catalogue import METHODS, SPECS, Printed, dataset_name, expected_marks, spec
-from tstar.lab.paper.loading import marks, model_name, printed
+from tstar.lab.paper.catalogue import (
+    METHODS,
+    SPECS,
+    Printed,
+    dataset_name,
+    expected_marks,
+    marks,
+    model_name,
+    printed,
+    spec,
+)
 from tstar.lab.report.law import law, number, of_paper
 from tstar.lab.report.records import Records, Sweep, text
 from tstar.lab.sweep.spec import LABELS
@@ -138,7 +146,7 @@ def advice_table(records: Records) -> Table:
     """What BN at the T judged gained over each rival, the best T of the grid among them."""
     judged = records.judged()
     both = [s for s in judged if s.condition.plain_by_seed(s.metric).keys() & set(s.curve.seeds)]
-    sweeps, here, average = both or judged, f"BN, {records.label}", records.averaging
+    sweeps, here = both or judged, f"BN, {records.label}"
     rivals = [_rivals(sweep, here, plain=bool(both)) for sweep in sweeps]
     names = [str(sweep.facts.get("dataset")) for sweep in sweeps]
     lines: list[dict[str, Any]] = []
@@ -146,10 +154,10 @@ def advice_table(records: Records) -> Table:
         if not all(name in found for found in rivals):
             continue  # not matched: not compared
         line: dict[str, Any] = {"": name}
-        line["accuracy [%]"] = 100 * np.mean([averaged(found[name], average) for found in rivals])
+        line["accuracy [%]"] = 100 * np.mean([found[name].mean() for found in rivals])
         if name != here:
             gains = [100 * (found[here] - found[name]) for found in rivals]
-            gain = estimate(gains, names, average=average)
+            gain = estimate(gains, names)
             line[f"gain of {records.label}"] = f"{gain.value:+.2f}"
             if len(sweeps) > 2:
                 line["95 % interval"] = f"{gain.low:+.2f} to {gain.high:+.2f}"
@@ -157,13 +165,13 @@ def advice_table(records: Records) -> Table:
         lines.append(line)
     frame = pd.DataFrame(lines)
     where = "all with BN" if len(sweeps) == len(judged) else "those that ran plain too"
-    outside = sum(sweep.judged(sweep.law or 1.0).extrapolated for sweep in sweeps)
+    outside = sum(sweep.outside(sweep.law or 1.0) for sweep in sweeps)
     return Table(
         "advice",
         f"What BN at {records.label} gained",
         frame,
         f"{records.metric.capitalize()} accuracy; gains in points. Every row is the mean over the "
-        f"same {len(sweeps)} conditions ({where}), one vote each, and the same seeds ({average}); "
+        f"same {len(sweeps)} conditions ({where}), one vote each, and the same seeds; "
         "a diverged run counts as chance. A condition is everything but T, norm, method "
         f"and seed. The formula: {records.formula}. Best T: of the grid, by {records.chosen_on} "
         "accuracy. Between the temperatures of the grid accuracy is linear in ln T, and constant "
@@ -188,8 +196,7 @@ def _rivals(sweep: Sweep, here: str, *, plain: bool) -> dict[str, Array]:
     if common:
         return {name: np.array([v[seed] for seed in common]) for name, v in found.items()}
     # No seed has the whole grid: averages are all there is.
-    means = {name: averaged(np.array([*v.values()]), curve.average) for name, v in found.items()}
-    return {name: np.array([mean]) for name, mean in means.items()}
+    return {name: np.array([np.mean([*v.values()])]) for name, v in found.items()}
 
 
 def conditions_table(records: Records) -> Table:
@@ -209,7 +216,7 @@ def conditions_table(records: Records) -> Table:
         "conditions",
         "Every condition, and what came out",
         frame,
-        f"{records.metric.capitalize()} accuracy, {records.averaging} over n seeds; of a grid at "
+        f"{records.metric.capitalize()} accuracy, mean over n seeds; of a grid at "
         f"its best T, which {records.chosen_on} accuracy chose: another one than is shown may give "
         f"a negative regret, the same flatters the best T. {judged[0].upper()}{judged[1:]} "
         "presupposes BN and is shown with it only (the law's if it was measured on such a "
@@ -229,7 +236,7 @@ def _row(
         "condition": records.title(facts),
         "done": done,
         **{LABELS[name]: facts.get(name) for name in ("num_features", "num_classes", "csg")},
-        "accuracy [%]": 100 * float(averaged(values, records.averaging)),
+        "accuracy [%]": 100 * float(values.mean()),
         "± s.d.": 100 * float(values.std(ddof=1)) if len(values) > 1 else None,
         "n": len(values),
         "outside": False,
@@ -242,9 +249,10 @@ def _condition(sweep: Sweep, records: Records) -> dict[str, Any]:
     label, bn = records.label, sweep.curve.norm == "batch"
     more: dict[str, Any] = {"best T": sweep.best, "diverged": sweep.curve.diverged}
     if bn and sweep.law is not None:
-        judged = sweep.judged(sweep.law)
-        more |= {label: sweep.law, f"at {label} [%]": 100 * judged.accuracy}
-        more |= {"regret": judged.regret, "outside": judged.extrapolated}
+        there = sweep.curve.matched().at(sweep.law, sweep.metric)
+        more |= {label: sweep.law, f"at {label} [%]": 100 * there}
+        more["regret"] = sweep.curve.regret(sweep.law, sweep.metric)
+        more["outside"] = sweep.outside(sweep.law)
     if sweep.curve.index_of(1.0) is not None:
         more["at T = 1 [%]"] = 100 * sweep.curve.at(1.0, sweep.metric)
     done, seen = "BN" if bn else "no BN", sweep.seen(sweep.best)
@@ -275,7 +283,7 @@ _NAMES = {
 }
 _TRANSFORMER = re.compile(r"vit|swin|deit|beit|bert|former|minilm", re.IGNORECASE)
 _RESULTS = (
-    "{} accuracy, {} over seeds. Every cell of a column is the mean over the same conditions, one "
+    "{} accuracy, median over seeds. Every cell of a column is the mean over the same conditions, one "
     "vote each, and the same seeds, those of plain, BN at T = 1 and the law's T; n counts the "
     "conditions, and in brackets the runs of one cell. What was not run in all of them is not "
     "compared and has a dash. Best in bold, second best underlined. ~ marks a value interpolated "
@@ -284,7 +292,8 @@ _RESULTS = (
 _ENVIRONMENTS = (
     " If a data set was run without BN and with it, both sides are fitted to the n conditions and "
     "the seeds that they share. In brackets: all values that the noise of the seeds cannot tell "
-    "from the fit. If they reach the bound of the search, α and β are not identified (*): any pair "
+    "from the fit; of one seed the noise is not known. If they (or, with one seed, those that cost "
+    "less than 0.1 points) reach the bound of the search, α and β are not identified (*): any pair "
     "on that line is as good, and the one with the smallest α is shown. Avg. and S.D. are over the "
     "{averaged} environments of both sides; of these {identified} are identified."
 )
@@ -314,13 +323,12 @@ def own_tables(
     runs: Any,
     metric: Metric = "test",
     *,
-    average: Average | None = None,
     interpolation: Interpolation = "lnT",
 ) -> list[Table]:
     """One table of the paper, with the rows and columns that your own runs fill.
 
-    ``average`` is over seeds: by default the median in tables of results, as the paper has it, and
-    the mean that its fits interpolate in tables of coefficients. These may interpolate in ``"T"``.
+    As in the paper tables of results have medians over seeds, and tables of coefficients
+    interpolate means; these may do so in ``"T"``.
     """
     kind = spec(name)
     if metric not in ("val", "test"):
@@ -328,7 +336,7 @@ def own_tables(
     if name not in FILLED:
         raise TstarError(f"Runs cannot fill {name!r}; choose one of {', '.join(FILLED)}.")
     if name in FITTED:
-        how = How(metric, average or "mean", interpolation, skip=True)
+        how = How(metric, interpolation=interpolation)
         return [fitted(name, FITTED[name](runs, **asdict(how)), how)]
     if interpolation != "lnT":
         raise TstarError(
@@ -338,15 +346,14 @@ def own_tables(
     found = read(runs)
     every = found if isinstance(found, list | tuple) else conditions(found)
     scores = _scores(kind, every, metric)
-    several, average = scores["block"].nunique() > 1, average or "median"
+    several = scores["block"].nunique() > 1
     return [
         _measured(
             kind,
             block,
-            average,
             name=f"{name}-{place}" if several else name,
             title=kind.caption + (f": {heading}" if heading else ""),
-            note=_RESULTS.format(metric.capitalize(), average),
+            note=_RESULTS.format(metric.capitalize()),
         )
         for place, (heading, block) in enumerate(_blocks(scores, "block"), 1)
     ]
@@ -383,13 +390,13 @@ def _with_ranges(frame: pd.DataFrame) -> pd.DataFrame:
             ends = (shown.pop(f"{name}_low"), shown.pop(f"{name}_high"))
             cells = []
             for value, mark, low, high in zip(frame[name], marks, *ends, strict=True):
-                span = f" [{low + 0.0:.2f}, {high + 0.0:.2f}]" if low == low else ""
-                cells.append(f"{value + 0.0:.2f}{mark}{span}" if value == value else None)
+                span = f" [{_text(low, 2)}, {_text(high, 2)}]" if low == low else ""
+                cells.append(f"{_text(value, 2)}{mark}{span}" if value == value else None)
             shown[name] = cells
     return shown
 
 
-def _measured(kind: Printed, block: pd.DataFrame, average: Average, **words: Any) -> Table:
+def _measured(kind: Printed, block: pd.DataFrame, **words: Any) -> Table:
     """One block of a table, with its marks and signs; its last row counts conditions and runs."""
     values: dict[str, pd.Series] = {}
     counts: dict[str, str] = {}
@@ -397,7 +404,7 @@ def _measured(kind: Printed, block: pd.DataFrame, average: Average, **words: Any
     for column in sorted(block["column"].unique(), key=lambda c: _printed_order(kind, c)):
         part = block[block["column"] == column]
         whole = _matched(part)
-        each = whole.groupby(level="condition").agg(average)
+        each = whole.groupby(level="condition").median()
         values[column] = 100 * each.mean().rename(ROWS)
         counts[column] = f"{len(each)} ({len(whole):,})"
         guessed = part[part["guessed"] & part["condition"].isin(each.index)]["method"]

@@ -16,7 +16,7 @@ from tstar.errors import TstarError
 from tstar.lab.files import written
 from tstar.lab.report.catalogue import FIGURES, Plot
 from tstar.lab.report.records import SETTING, Records, load, text
-from tstar.lab.report.style import format_of, inline_svg, save
+from tstar.lab.report.style import inline_svg, save
 from tstar.lab.report.tables import (
     FILLED,
     FITTED,
@@ -41,7 +41,6 @@ class Pictured:
 
     plot: Plot
     pictures: tuple[Markup, ...]
-    files: tuple[Path, ...]
     count: int
     command: str
 
@@ -51,96 +50,70 @@ class Written:
     """What a report consists of. The table that a report is about comes first, if there is one."""
 
     page: Path
-    figures: tuple[Path, ...]
     tables: tuple[Table, ...]
     missing: tuple[str, ...]
-    command: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return {
-            "page": str(self.page),
-            "figures": [str(path) for path in self.figures],
-            "tables": [table.name for table in self.tables],
-            "missing": list(self.missing),
-            "command": self.command,
-        }
 
 
 def write_report(
     runs: str | os.PathLike[str],
     folder: str | os.PathLike[str] = "report",
     *,
-    formats: Sequence[str] = ("svg",),
     fits: bool = True,
-    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
     **options: Any,
 ) -> Written:
     """Make a report of a store: ``index.html``, ``figures/`` and ``tables/``.
 
-    Page and folder have the first four pictures of a figure; ``tstar figure`` draws all of them.
+    Page and folder have the first four pictures of a figure as SVG; ``tstar figure`` draws all of
+    them, and in other formats.
 
     Args:
         runs: a store (``.db``), or an export of one (``.parquet``, ``.csv``).
         folder: the folder to write.
-        formats: the formats of the figures in the folder, any of svg, pdf, png.
         fits: whether to fit coefficients for the paper's three tables of them.
-        progress: called with what is done, the total, and what is next.
         options: as for :func:`tstar.lab.report.load`.
     """
-    for kind in formats:
-        format_of(f"figure.{kind}")
     plots = [plot for plot in FIGURES.values() if plot.needs_runs]
-    paper = [name for name in FILLED if fits or name not in FITTED]
-    target, total = Path(folder), len(plots) + len(paper) + 2
-    progress(0, total, "reading runs")
-    records = load(runs, **options)
+    target, records = Path(folder), load(runs, **options)
     missing: list[str] = []
 
-    def tried(what: str, make: Callable[..., Any], *arguments: Any, **keywords: Any) -> list[Any]:
+    def tried(what: str, make: Callable[..., Any], *arguments: Any) -> list[Any]:
         try:
-            found = make(*arguments, **keywords)
+            found = make(*arguments)
         except TstarError as error:
             missing.append(f"{what}: {error}")
             return []
         return found if isinstance(found, list) else [found]
 
     figures: list[Pictured] = []
-    for step, plot in enumerate(plots, 1):
-        progress(step, total, f"figure {plot.name}")
-        figures += tried(plot.title, _drawn, plot, records, target / "figures", formats)
+    for plot in plots:
+        figures += tried(plot.title, _drawn, plot, records, target / "figures")
     tables: list[Table] = tried("What was gained", advice_table, records)
-    for step, name in enumerate(paper, len(plots) + 1):
-        progress(step, total, f"table {name}")
-        how: Any = {"metric": records.metric, "average": records.average}
-        found = tried(f"Table {name}", own_tables, name, records.conditions, **how)
+    for name in [name for name in FILLED if fits or name not in FITTED]:
+        found = tried(f"Table {name}", own_tables, name, records.conditions, records.metric)
         # A data set with one model is a column of the first table already.
         tables += [one for one in found if name != "models" or len(one.frame.columns) > 2]
     tables += tried("Conditions", conditions_table, records)
     for table in tables:
         table.write(target / "tables")
-    progress(total - 1, total, "page")
     command = records.command("report") + ("" if fits else " --no-fits")
     page = target / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     with written(page) as part:  # a browser that reloads never sees half a page
         part.write_text(_page(records, command, figures, tables, missing), encoding="utf-8")
-    progress(total, total, "done")
-    files = tuple(path for figure in figures for path in figure.files)
-    return Written(page, files, tuple(tables), tuple(missing), command)
+    return Written(page, tuple(tables), tuple(missing))
 
 
-def _drawn(plot: Plot, records: Records, folder: Path, formats: Sequence[str]) -> Pictured:
+def _drawn(plot: Plot, records: Records, folder: Path) -> Pictured:
     """Draw a figure, and write its pictures."""
     parts = plot.parts(plot.frame(records))
-    files, pictures = [], []
+    pictures = []
     for number, part in enumerate(parts[:PICTURES], 1):
         figure = plot.draw(part)
         stem = plot.name if number == 1 else f"{plot.name}-{number}"
-        files += [save(figure, folder / f"{stem}.{kind}") for kind in formats]
+        save(figure, folder / f"{stem}.svg")
         pictures.append(inline_svg(figure, f"{plot.title} ({number} of {len(parts)})"))
     command = f"{records.command('figure', plot.name)} -o {plot.name}.svg"
-    return Pictured(plot, tuple(pictures), tuple(files), len(parts), command)
+    return Pictured(plot, tuple(pictures), len(parts), command)
 
 
 def _page(
@@ -196,14 +169,13 @@ def origin(records: Records, command: str) -> list[tuple[str, str]]:
     """Where every number comes from: the command, the store, and the versions of both sides."""
     frame, code = records.frame, commit()
     at = f" (commit {code})" if code else ""
-    medians = "" if records.average else ", median in heat maps and the paper's tables of results"
     pairs = [
         ("command", command),
         ("store", f"{Path(records.path).name}, SHA-256 {records.checksum}"),
         ("report made with", f"tstar {__version__}{at}, Python {platform.python_version()}"),
         ("the formula", records.formula),
         ("accuracy", f"{records.metric}; {records.chosen_on} accuracy chose the best T of a grid"),
-        ("average", f"{records.averaging} over seeds{medians}"),
+        ("average", "mean over seeds, median in heat maps and the paper's tables of results"),
     ]
     versions = pd.DataFrame([json_object(line) for line in set(frame.get("versions", ()))])
     if "commit" in frame and frame["commit"].notna().any():

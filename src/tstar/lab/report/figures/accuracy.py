@@ -93,7 +93,7 @@ def recommended_data(records: Records) -> pd.DataFrame:
             "condition": sweep.title,
             "num_features": sweep.facts.get("num_features"),
             **{"judged": sweep.law, "best": sweep.best},
-            "regret": sweep.judged(sweep.law or 1.0).regret,
+            "regret": sweep.curve.regret(sweep.law or 1.0, records.metric),
         }
         for sweep in records.judged()
     )

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from tstar.errors import TstarError
-from tstar.lab.curves.conditions import Array, averaged
 from tstar.lab.report.law import number
 from tstar.lab.report.records import Records, Sweep, say
 from tstar.lab.report.style import BLUE, ORANGE, draw_panels, tick
@@ -30,7 +29,7 @@ def heatmaps_data(records: Records, norm: str) -> pd.DataFrame:
         raise TstarError(
             f"No runs with norm = {norm!r} have two or more temperatures; add them to the study."
         )
-    rows = [cell for sweep in found for cell in _accuracies(sweep, records, _place(sweep))]
+    rows = [cell for sweep in found for cell in _accuracies(sweep, _place(sweep))]
     return _framed(_frame(records, rows))
 
 
@@ -45,7 +44,7 @@ def difficulty_data(records: Records) -> pd.DataFrame:
             dataset, _, model = sweep.title.partition(" · ")
             name = f"{model} · {dataset} (csg {csg:.3g}) · {words}"
             place = {"panel": name, "column": words, "scale": dataset, "csg": csg}
-            models.setdefault(model, []).extend(_accuracies(sweep, records, place))
+            models.setdefault(model, []).extend(_accuracies(sweep, place))
     most = max(models.values(), key=lambda cells: len({c["scale"] for c in cells}), default=[])
     if len({cell["scale"] for cell in most}) < 2:
         raise TstarError(
@@ -67,7 +66,7 @@ def bn_difference_data(records: Records) -> pd.DataFrame:
             base, there = plain.curve.by_seed(first, bn.metric), bn.curve.by_seed(second, bn.metric)
             values = [100 * (there[seed] - base[seed]) for seed in base.keys() & there.keys()]
             if values:
-                rows.append(_place(bn) | _cell(bn, T, np.array(values), records))
+                rows.append(_cell(bn, _place(bn), T, values))
     if not rows:
         raise TstarError(
             'No condition was run with norm = "none" and with norm = "batch"; add the missing norm '
@@ -84,20 +83,18 @@ def _place(sweep: Sweep) -> dict[str, str]:
     return {"panel": sweep.title, "column": model, "scale": ""}
 
 
-def _accuracies(sweep: Sweep, records: Records, place: Mapping[str, Any]) -> list[dict[str, Any]]:
-    cells = (_cell(sweep, T, 100 * sweep.seen(T), records) for T in sweep.temperatures)
-    return [{**place, **cell} for cell in cells]
+def _accuracies(sweep: Sweep, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [_cell(sweep, place, T, 100 * sweep.seen(T)) for T in sweep.temperatures]
 
 
-def _cell(sweep: Sweep, T: float, values: Array, records: Records) -> dict[str, Any]:
+def _cell(sweep: Sweep, place: Mapping[str, Any], T: float, values: Any) -> dict[str, Any]:
     M = int(sweep.facts.get("num_features") or 0)
-    value = float(averaged(values, records.average or "median"))
-    return {"num_features": M, "temperature": T, "value": value}
+    return {**place, "num_features": M, "temperature": T, "value": float(np.median(values))}
 
 
 def _frame(records: Records, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
-    frame.attrs |= {"metric": records.metric, "average": records.average or "median"}
+    frame.attrs |= {"metric": records.metric}
     return frame
 
 
@@ -113,7 +110,7 @@ def _framed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_heatmaps(frame: pd.DataFrame) -> Figure:
-    label = "{average} {metric} accuracy [%] over seeds · framed: highest and second highest"
+    label = "median {metric} accuracy [%] over seeds · framed: highest and second highest"
     return _draw_maps(frame, label, "viridis")
 
 
@@ -122,7 +119,7 @@ def draw_bn_difference(frame: pd.DataFrame) -> Figure:
 
     # The colors of no BN and of BN, as in the other figures.
     colors = LinearSegmentedColormap.from_list("bn", [ORANGE, "#f4f4f4", BLUE])
-    label = "{average} {metric} accuracy with BN − without, over the seeds of both [points]"
+    label = "median {metric} accuracy with BN − without, over the seeds of both [points]"
     return _draw_maps(frame.fillna({"temperature": np.inf}), label, colors)
 
 
