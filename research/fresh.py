@@ -18,7 +18,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "results" / "fresh"
 SEEDS, SEARCH_SEED = (0, 1), 2
 HELD_OUT = 0.2  # share of the samples that a search is judged by
 RATES, DECAYS = (1 / 9, 1 / 3, 1.0, 3.0, 9.0), (1 / 3, 1.0, 3.0)  # where a search may end
+SEARCHED = 6  # trainings, the first whose users have not tuned, that a search of 15 runs tries too
 MODELS = {  # those that are not the lab's; their width is their own
     **{f"text-{name}": f"research.texts:{name}" for name in ("cnn", "lstm", "transformer")},
     **{name: f"research.finetuning:{name}" for name in ("mobilenet", "minilm")},
@@ -121,11 +122,12 @@ def digits(value: float, count: int = 3) -> float:
 # -- the search of a tuned user --------------------------------------------------------------------
 def points(training: Drawn) -> Iterator[Numbers]:
     """Where the user may stand: at the drawn rate and decay, or wherever a search may end."""
+    yield from grid(training) if training.tuned else [own_numbers(training)]
+
+
+def grid(training: Drawn) -> list[Numbers]:
     lr, decay = own_numbers(training)
-    if not training.tuned:
-        yield lr, decay
-        return
-    yield from ((digits(lr * rate), digits(decay * by)) for rate in RATES for by in DECAYS)
+    return [(digits(lr * rate), digits(decay * by)) for rate in RATES for by in DECAYS]
 
 
 def search(training: Drawn, found: Results) -> tuple[Numbers | None, list[Spec]]:
@@ -159,6 +161,26 @@ def search(training: Drawn, found: Results) -> tuple[Numbers | None, list[Spec]]
         return None, left
     by = max(DECAYS, key=lambda by: score(best, by))
     return (digits(lr * best), digits(decay * by)), []
+
+
+def searched() -> list[Drawn]:
+    """The trainings in which the table is compared with a search."""
+    own = [one for one in drawn() if one.scenario == "scratch" and not one.tuned]
+    return own[:SEARCHED]
+
+
+def search_grid(training: Drawn, found: Results) -> tuple[Numbers | None, list[Spec]]:
+    """Where plain is best of 15 rates and decays, by validation on seed 2, or the runs it needs.
+
+    Then the two seeds of the arms are run there.
+    """
+    tried = {numbers: plain(training, numbers, SEARCH_SEED) for numbers in grid(training)}
+    left = [spec for spec in tried.values() if identity(spec) not in found]
+    if left:
+        return None, left
+    best = max(tried, key=lambda one: found[identity(tried[one])]["val_accuracy"] or 0.0)
+    again = [plain(training, best, seed) for seed in SEEDS]
+    return best, [spec for spec in again if identity(spec) not in found]
 
 
 # -- the predictions -------------------------------------------------------------------------------
@@ -320,7 +342,11 @@ def run(store: Path, root: str, workers: int, only: str | None, minutes: float |
             if weights not in (None, "default") and not (Path(root) / weights).exists():
                 print(f"{training.number}: {weights} is missing; pretrain first", flush=True)
                 continue
-            run_training(training, store, root, workers, check_time)
+            run_training(wanted, training, store, root, workers, check_time)
+        for training in searched() if only != "finetune" else ():
+            run_training(
+                lambda *known: search_grid(*known)[1], training, store, root, workers, check_time
+            )
     except TimeoutError:
         print(f"stopped after {minutes:g} minutes", flush=True)
     finally:
@@ -328,14 +354,21 @@ def run(store: Path, root: str, workers: int, only: str | None, minutes: float |
             export(store, FOLDER / "store.parquet")
 
 
-def run_training(training: Drawn, store: Path, root: str, workers: int, check_time: Any) -> None:
+def run_training(
+    missing: Callable[[Drawn, Results], list[Spec]],
+    training: Drawn,
+    store: Path,
+    root: str,
+    workers: int,
+    check_time: Any,
+) -> None:
     def tell(row: Mapping[str, Any]) -> None:
         score, seconds = 100 * (row["test_accuracy"] or 0), row["seconds"] or 0
         error = (row["error"] or "").strip().rpartition("\n")[2]
         how = f"{training.number} {training.network} {row['key']} {row['status']}"
         print(f"{how} {score:.1f} {seconds:.0f} s {error}".rstrip(), flush=True)
 
-    while left := wanted(training, results(store)):
+    while left := missing(training, results(store)):
         study = Study(f"fresh {training.number}", tuple(left), csg=False)
         how: dict[str, Any] = {"workers": workers, "data_root": root, "checkpoint": 3.0}
         tally = run_study(study, store, update=check_time, on_run=tell, **how)

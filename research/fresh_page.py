@@ -104,6 +104,32 @@ def rows_table(every: pd.DataFrame) -> str:
     return table(head, lines)
 
 
+def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
+    """The table beside a search of plain's rate and decay by 15 runs, where both are whole."""
+    lines, both = [], []
+    for training in fresh.searched():
+        numbers, left = fresh.search_grid(training, found)
+        mine = every[(every["number"] == training.number) & (every["arm"] == TABLE)]
+        if left or numbers is None or mine.empty:
+            continue
+
+        def score(at: fresh.Numbers, one: fresh.Drawn = training) -> float:
+            specs = [fresh.plain(one, at, seed) for seed in fresh.SEEDS]
+            rows = [found[fresh.identity(spec)] for spec in specs]
+            return 100 * float(
+                np.mean([row["test_accuracy"] or 1 / one.num_classes for row in rows])
+            )
+
+        gain = score(numbers) - score(fresh.own_numbers(training))
+        both.append((mine["gain"].item(), gain))
+        where = f"{numbers[0]:g}, {numbers[1]:g}"
+        lines.append([str(training.number), where, f"{gain:+.2f}", f"{both[-1][0]:+.2f}"])
+    if len(both) > 1:
+        ours, theirs = np.mean(both, axis=0)
+        lines.append(["mean", "", f"{theirs:+.2f}", f"{ours:+.2f} ({ours / theirs:.0%})"])
+    return table(["training", "its rate, decay", "search of 15 runs", "the table"], lines)
+
+
 def page(found: fresh.Results, commit: str) -> str:
     """The tables as Markdown."""
     columns = ("number", "scenario", "row", "arm", "gain")
@@ -116,6 +142,7 @@ def page(found: fresh.Results, commit: str) -> str:
         counts.append(f"{part['number'].nunique()} of {drawn} {words}")
         if len(part):
             parts += [f"### {words.capitalize()}", arms_table(part), parts_table(part)]
+    parts += ["### Beside a search of 15 runs", search_table(every, found)]
     first = f"Predicted in commit {commit}. Trainings that are whole: {' and '.join(counts)}."
     return "\n\n".join([first, *parts])
 

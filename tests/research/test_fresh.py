@@ -155,6 +155,25 @@ def test_a_search_goes_on_in_the_better_direction(scores, end):
     assert decay == pytest.approx(end[1] * training.weight_decay, rel=0.01)
 
 
+def test_a_search_of_15_runs_ends_where_validation_is_best():
+    """Three times the rate and a third of the decay gain 10 points here; a diverged run is last."""
+    training = fresh.searched()[0]
+    lr, decay = training.lr, training.weight_decay
+    _, runs = fresh.search_grid(training, {})
+    assert len(runs) == 15
+    near = {fresh.identity(s): abs(np.log(s.lr / lr / 3)) + abs(np.log(3 * s.weight_decay / decay))
+            for s in runs}  # fmt: skip
+    found = {key: {"val_accuracy": 0.5 - far or None} for key, far in near.items()}
+    best, again = fresh.search_grid(training, found)
+    assert best == pytest.approx((3 * lr, decay / 3), rel=0.01)
+    assert [spec.seed for spec in again] == [0, 1]
+    done = {fresh.identity(spec): {"test_accuracy": 0.3} for spec in again}
+    done |= {fresh.identity(fresh.plain(training, (lr, decay), seed)): {"test_accuracy": 0.2}
+             for seed in fresh.SEEDS}  # fmt: skip
+    every = pd.DataFrame({"number": [training.number], "arm": ["the table"], "gain": [5.0]})
+    assert "| +10.00 | +5.00 |" in fresh_page.search_table(every, found | done)
+
+
 def test_gains_are_counted_beyond_noise_and_intervals_hold_the_mean():
     part = pd.DataFrame({"gain": [3.0, 1.5, 0.5, -3.0], "error": [0.5, 1.0, 0.1, 0.1]})
     assert fresh_page.cells(part)[3:6] == ["25%", "25%", "25%"]
