@@ -114,6 +114,25 @@ def constant_of_the_law():
     return f"c = {law.SGD:g}"
 
 
+def worth_of_the_law():
+    text = (RESULTS / "atlas2" / "README.md").read_text(encoding="utf-8")
+    lines = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
+    known = {name: (n, median) for name, n, median, *_ in (line for line in lines if len(line) > 3)}
+    sgd, adam = "native, SGD: ", "native, AdamW: "
+    law = "BN, the law's T"
+    n, faster = known[f"{sgd}{law}, rate × 3"]
+    tuned, over_tuned = known[f"{sgd}BN, T over tuned plain"]
+    count, plain = known[f"{adam}rate × 3"]
+    return (
+        f"gained a median of {faster} points over the plain model (n = {n})",
+        f"at the same rate {known[sgd + law][1]}",
+        f"at three times the rate {known[sgd + 'rate × 3'][1]}.",
+        f"BatchNorm and T gained {over_tuned} (n = {tuned})",
+        f"at three times the rate gained {plain} (n = {count})",
+        f"the same rate {known[adam + law][1]}.",
+    )
+
+
 def transformers():
     from tstar.lab import paper
 
@@ -134,6 +153,7 @@ def transformers():
         ("docs/practitioners.md", transformers),
         ("docs/researchers.md", evidence),
         ("docs/training.md", constant_of_the_law),
+        ("docs/training.md", worth_of_the_law),
     ],
 )
 def test_a_sentence_has_the_numbers_of_the_data(page, made):
