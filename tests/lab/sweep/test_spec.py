@@ -70,6 +70,11 @@ def test_wrong_values_are_refused(changes, message):
         replace(TINY, **changes)
 
 
+def test_a_damaged_cell_is_shown_as_it_is():
+    row = {"curves": "[1, 2", "extra": '{"a": 1}', "versions": None, "dataset": "{"}
+    assert specs.opened(row) == row | {"extra": {"a": 1}}
+
+
 def test_what_an_optimizer_does_not_read_is_no_part_of_the_key():
     adam = replace(TINY, optimizer="adam")
     for field, value in (("momentum", 0.5), ("nesterov", True)):

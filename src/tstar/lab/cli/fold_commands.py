@@ -41,6 +41,7 @@ def fold(
     """
     from tstar.lab.checkpoints import fold_state_dict, tempered_prefixes
 
+    _check_file(checkpoint)
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
     if target.exists() and not (force and target.is_file()):
         raise TstarError(
@@ -93,10 +94,7 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
     return found[inside[0]] if inside else found
 
 
-def _load(path: Path) -> tuple[Any, dict[str, str]]:
-    """What a file holds, and its metadata."""
-    from tstar.lab.checkpoints import read_tensors
-
+def _check_file(path: Path) -> None:
     if path.is_dir():
         raise TstarError(
             f"{str(path)!r} is a folder; name the file in it, such as "
@@ -104,6 +102,12 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
         )
     if not path.is_file():
         raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
+
+
+def _load(path: Path) -> tuple[Any, dict[str, str]]:
+    """What a file holds, and its metadata."""
+    from tstar.lab.checkpoints import read_tensors
+
     try:
         return read_tensors(path)
     except TstarError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import MISSING
 from pathlib import Path
@@ -69,10 +70,10 @@ def results(runs: pd.DataFrame) -> pd.DataFrame:
         raise TstarError(f"No finished runs found among {len(runs)}; wait, or run tstar sweep.")
     known = (*FACTS, *FOLLOW, *TREATMENT, *_OUTCOME)
     kept = ordinary(kept[[name for name in known if name in kept.columns]])
-    if "temperature" in kept.columns and not (kept["temperature"].dropna() > 0).all():
-        raise TstarError(
-            f"temperature > 0 must hold in every run, got {kept['temperature'].min():g}."
-        )
+    for name in {"temperature", "num_features", "num_classes"} & {*kept.columns}:
+        values = kept[name].dropna()
+        for wrong in values[~values.between(0, math.inf, inclusive="neither")]:
+            raise TstarError(f"{name} must be positive and finite in every run, got {wrong:g}.")
     missing = {n: v for n, v in _DEFAULTS.items() if n in kept.columns and kept[n].isna().any()}
     return _planned_lengths(kept.fillna(missing) if missing else kept)
 

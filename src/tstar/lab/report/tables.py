@@ -294,8 +294,8 @@ _ENVIRONMENTS = (
     "the seeds that they share. In brackets: all values that the noise of the seeds cannot tell "
     "from the fit; of one seed the noise is not known. If they (or, with one seed, those that cost "
     "less than 0.1 points) reach the bound of the search, α and β are not identified (*): any pair "
-    "on that line is as good, and the one with the smallest α is shown. Avg. and S.D. are over the "
-    "{averaged} environments of both sides; of these {identified} are identified."
+    "on that line is as good, and the one with the smallest α is shown. Avg. and S.D. are over "
+    "{averaged} environments (those of both sides, if any); of these {identified} are identified."
 )
 
 

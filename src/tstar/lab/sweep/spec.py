@@ -308,18 +308,20 @@ def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
 
+def read_cell(cell: Any) -> Any:
+    """What a cell of JSON describes; one that is damaged stays as it is."""
+    try:
+        return json.loads(cell) if isinstance(cell, str) else cell
+    except (ValueError, RecursionError):
+        return cell
+
+
 def json_object(text: object) -> dict[str, Any]:
     """What a cell of JSON describes; empty if it describes no object."""
-    try:
-        content = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return {}
+    content = read_cell(text)
     return content if isinstance(content, dict) else {}
 
 
 def opened(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with its JSON columns as what they describe."""
-    return {
-        name: json.loads(value) if name in OPENED and value is not None else value
-        for name, value in row.items()
-    }
+    return {name: read_cell(cell) if name in OPENED else cell for name, cell in row.items()}
