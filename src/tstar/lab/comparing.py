@@ -51,14 +51,13 @@ def compare(
     model: Any,
     methods: Sequence[Any],
     *,
-    seeds: int | Sequence[int] = 5,
     baseline: str = "default",
     store: str | Path | None = None,
     workers: int | None = None,
     device: str = "auto",
     data_root: str | None = None,
     on_run: Callable[[Mapping[str, Any]], None] | None = None,
-    **training: Any,
+    **study: Any,
 ) -> Comparison:
     """Train every method on every seed, and compare them.
 
@@ -70,19 +69,19 @@ def compare(
         data: a data set's name, in memory (a ``DataSet``, or four arrays), or a function of yours.
         model: a network's name, or a function of yours.
         methods: names for ``tstar.lab.methods.get``, or functions of yours.
-        seeds: how many (0, 1, …), or which.
         baseline: the method that the others are tested against; added if it is not named.
         store: the file of runs; what it has is not trained again. A temporary one by default.
         workers, device, data_root, on_run: as in :func:`tstar.lab.run_study`.
-        training: any other key of a study: ``epochs=10``, ``num_features=64``, …
+        study: ``seeds``, how many (0, 1, …; 5 by default) or which; and any other key of a study:
+            ``epochs=10``, ``num_features=64``, …
     """
-    how: dict[str, Any] = {"seeds": seeds, "baseline": baseline, "data_root": data_root}
-    study = comparison_study(data, model, methods, **how, **training)
+    both: dict[str, Any] = {"baseline": baseline, "data_root": data_root}
+    made = comparison_study(data, model, methods, **both, **study)
     with TemporaryDirectory() as folder:
         path = Path(folder, "runs.db") if store is None else Path(store)
         options: dict[str, Any] = {"workers": workers, "device": device, "on_run": on_run}
-        run_study(study, path, data_root=data_root, **options)
-        return view_study(path, study, baseline)
+        run_study(made, path, data_root=data_root, **options)
+        return view_study(path, made, baseline)
 
 
 def comparison_study(

@@ -17,11 +17,14 @@ from tstar.lab.cli.app import RESEARCH, app
 from tstar.lab.cli.options import about
 from tstar.lab.cli.sweep_commands import sweep_studies
 from tstar.lab.cli.terminal import tell
+from tstar.lab.sweep.spec import Spec
 
+_FIELDS = ("size", "samples", "epochs", "lr", "optimizer", "batch_size", "val_fraction")
 _FEATURES = 64  # of a network of adjustable width: small, since there are many trainings
 
 
 @app.command(rich_help_panel=RESEARCH)
+@options.with_fields(Spec, *_FIELDS, epochs=10)
 def compare(
     data: options.Data = "digits",
     model: options.Model = "resnet10",
@@ -29,21 +32,15 @@ def compare(
         str, about("Comma-separated; 'list' prints all names.")
     ] = "default,sqrt-m,insert-ln,ours-cn",
     seeds: Annotated[int, about("Number of seeds.", min=1)] = 5,
-    epochs: options.Epochs = 10,
     features: options.Features = None,
-    size: options.Size = None,
-    samples: Annotated[int | None, about("Training samples to use.")] = None,
-    lr: options.Lr = 0.1,
-    optimizer: options.Optimizer = "sgd",
-    batch_size: options.BatchSize = 128,
     augment: Annotated[bool, about("Random crops, flips, rotations, as suits the data.")] = True,
-    val_fraction: Annotated[float, about("Share of the training set for validation.")] = 0.1,
     baseline: Annotated[str, about("The method to compare with.")] = "default",
     store: Annotated[Path | None, about("The file of runs; by default in the output.")] = None,
     workers: Annotated[int | None, about("Runs at once; one per GPU or core.", min=1)] = None,
     data_root: options.DataRoot = None,
     device: options.Device = "auto",
     output: options.Output = Path("tstar-compare"),
+    **training: Any,
 ) -> None:
     """Train several methods, paired by seed, and say which differences are more than noise.
 
@@ -64,10 +61,8 @@ def compare(
     if features is None and model in adjustable():
         features = _FEATURES
     root = None if data_root is None else str(data_root)
-    how: dict[str, Any] = {"epochs": epochs, "lr": lr, "optimizer": optimizer, "augment": augment}
-    how |= {"batch_size": batch_size, "val_fraction": val_fraction, "size": size}
-    how |= {"num_features": features, "samples": samples}
-    how = {name: value for name, value in how.items() if value is not None}
+    asked = training | {"num_features": features, "augment": augment}
+    how: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     how |= {"seeds": seeds, "baseline": baseline, "data_root": root}
     study = comparison_study(data, model, methods.split(","), **how)
     if store is None:

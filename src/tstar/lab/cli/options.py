@@ -10,8 +10,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from tstar.training import Training
-
 
 def about(text: str, *names: str, **more: Any) -> Any:
     """An option and what it is; its name follows from the parameter, unless it is given."""
@@ -23,22 +21,27 @@ def given(text: str) -> Any:
     return typer.Argument(help=text)
 
 
-def with_training(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of a training in place of ``**training``."""
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    kinds = get_type_hints(Training)
+def with_fields(record: type, *names: str, **defaults: Any) -> Callable[..., Any]:
+    """The command with an option for fields of a record, all or some, in place of its ``**``."""
+    kinds = get_type_hints(record)
     added = []
-    for item in fields(Training):
+    for item in (item for item in fields(record) if not names or item.name in names):
         kind: Any = kinds[item.name]
-        names = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
+        words = (f"--{item.name.replace('_', '-')}",) if kind is bool else ()  # no --no-…
         meaning = item.metadata["meaning"]
-        option = Annotated[kind, about(f"{meaning[0].upper()}{meaning[1:]}.", *names)]
+        option = Annotated[kind, about(f"{meaning[0].upper()}{meaning[1:]}.", *words)]
+        default = defaults.get(item.name, item.default)
         where = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        added.append(inspect.Parameter(item.name, where, default=item.default, annotation=option))
-    *first, as_json = [option for option in own if option.kind is not option.VAR_KEYWORD]
-    signature = inspect.Signature([*first, *added, as_json])
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    return command
+        added.append(inspect.Parameter(item.name, where, default=default, annotation=option))
+
+    def changed(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        *first, last = [option for option in own if option.kind is not option.VAR_KEYWORD]
+        signature = inspect.Signature([*first, *added, last])
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        return command
+
+    return changed
 
 
 DATA = "Name of a data set, image folder, .npz file or CSV file of text."
@@ -50,10 +53,6 @@ Csg = Annotated[float | None, about("Difficulty of the data, from tstar csg.")]
 Model = Annotated[str, about("resnet10, torchvision/…, timm/…, transformers/…, ./file.py:f")]
 Features = Annotated[int | None, about("M, the features of a network of adjustable width.")]
 Head = Annotated[str | None, about("Path of the output layer, if tstar does not find it.")]
-Optimizer = Annotated[str, about("sgd, adam, adamw, or your own (./file.py:name).")]
-Lr = Annotated[float, about("Highest learning rate.")]
-BatchSize = Annotated[int, about("Samples per step.")]
-Epochs = Annotated[int, about("Epochs of a whole training.", min=1)]
 Device = Annotated[str, about("Device: auto, cpu, cuda, …; an error if there is none.")]
 Seed = Annotated[int, about("Seed of random draws.")]
 Store = Annotated[Path, given("The SQLite file of results.")]

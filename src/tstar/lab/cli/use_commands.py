@@ -20,9 +20,10 @@ from tstar.lab.cli.options import (
     Head,
     Model,
     about,
-    with_training,
+    with_fields,
 )
 from tstar.lab.cli.terminal import answer, progress, show, tell, tell_json
+from tstar.training import Training
 
 _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 
@@ -46,7 +47,7 @@ def temperature(
 
 
 @app.command(rich_help_panel=USE)
-@with_training
+@with_fields(Training)
 def recommend(
     model: Model,
     data: Annotated[str | None, about(options.DATA)] = None,
@@ -129,7 +130,7 @@ def csg(
 
 
 @app.command(rich_help_panel=USE)
-@with_training
+@with_fields(Training)
 def check(
     model: Model,
     data: Data,

@@ -31,15 +31,11 @@ _COLUMNS += [c.format(s) for s in _NORMS for c in (*_SIDE, "identified{0}")]
 def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     """α and β of each model and data set, without and with BN: the paper's first such table.
 
-    Accuracies are in %, at the fitted T, mean over M. If both sides were run, both are fitted to
-    the conditions and seeds that they share; ``conditions`` counts them. ``alpha_low`` …
-    ``beta_high`` is the range that the noise of the seeds cannot tell from the fit; with one seed
-    there is none. If it (or, with one seed, what costs less than 0.1 points) reaches the bound of
-    the search, α and β are **not identified** (any pair with T ≤ 1 fits if T = 1 is best):
-    ``identified`` is False, and of the pairs that fit the one with the smallest α stands there.
-    The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval) are over
-    all environments that have both sides; if some are not identified, two more rows have α and β
-    over those that are, on every side, if any. ``attrs["notes"]`` says what was left out.
+    Accuracies are in %, at the fitted T, mean over M; ``conditions`` counts those of both sides.
+    ``alpha_low`` … ``beta_high`` and ``identified`` are those of :func:`ranges`, at the noise of the
+    seeds. The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval) are
+    over all environments that have both sides; if some are not identified, two more rows have α and
+    β over those that are, on every side, if any. ``attrs["notes"]`` says what was left out.
 
     Args:
         runs: a data frame, a store, or conditions.

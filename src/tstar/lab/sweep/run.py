@@ -128,17 +128,9 @@ def run_study(
             if name in joined.data:
                 shared.save_given(joined.data[name], folder, name, size)
         plan = make_plan(joined, opened, data_root=root, say=say, folder=str(folder), asked=asked)
-        return run_sweep(
-            plan,
-            opened,
-            chosen,
-            part=part is not None,
-            update=update,
-            on_run=on_run,
-            say=say,
-            max_runs=max_runs,
-            checkpoint=checkpoint,
-        )
+        how: dict[str, Any] = {"update": update, "on_run": on_run, "say": say}
+        how |= {"part": part is not None, "max_runs": max_runs, "checkpoint": checkpoint}
+        return run_sweep(plan, opened, chosen, **how)
 
 
 def _read(study: Any) -> Study:

@@ -84,6 +84,7 @@ def load_study(path: str | Path, changes: Sequence[str] = ()) -> Study:
     return parse_study(text, path.stem, path.parent, changes)
 
 
+@guarded("parse_study() failed")
 def parse_study(
     text: str, name: str = "study", folder: str | Path = ".", changes: Sequence[str] = ()
 ) -> Study:
