@@ -5,6 +5,7 @@ import torch
 
 from tests.lab.sweep.small import InlineEngine
 from tstar.lab import demo
+from tstar.lab.data import load
 from tstar.lab.demo import Demo
 from tstar.lab.sweep.store import Store
 from tstar.recipes import find_row
@@ -34,8 +35,6 @@ def test_the_task_is_seeded_hard_and_honest():
     assert data.checksum() == again.checksum()
     assert len(data.x_train) == demo.TRAIN_IMAGES
     assert len(data.x_train) + len(data.x_test) == 1797
-    from tstar.lab.data import load
-
     clean = load("digits").subset(train=demo.TRAIN_IMAGES)
     wrong = (data.y_train != clean.y_train).double().mean().item()
     assert wrong == pytest.approx(demo.WRONG, abs=0.07)
@@ -43,8 +42,6 @@ def test_the_task_is_seeded_hard_and_honest():
 
 
 def test_no_training_image_is_tested_on():
-    from tstar.lab.data import load
-
     everything = load("digits")
     trained = {x.tobytes() for x in everything.subset(train=demo.TRAIN_IMAGES).x_train.numpy()}
     held_out = sum(x.tobytes() not in trained for x in everything.x_train.numpy())

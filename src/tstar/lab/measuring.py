@@ -56,13 +56,14 @@ def evaluate(logits: Tensor, targets: Tensor) -> Scores:
     )
 
 
-def calibration_error(probabilities: Tensor, targets: Tensor, bins: int = 15) -> float:
+def calibration_error(probabilities: Tensor, targets: Tensor) -> float:
     r"""Expected calibration error: Σ_b (n_b/n)·|accuracy_b − confidence_b|.
 
-    Bin b holds the samples whose largest probability lies in [b/B, (b+1)/B).
+    Bin b of B = 15 holds the samples whose largest probability lies in [b/B, (b+1)/B).
 
     Reference: Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
     """
+    bins = 15
     sure, predicted = probabilities.detach().max(1)
     edges = torch.linspace(0, 1, bins + 1, dtype=sure.dtype, device=sure.device)
     of = (torch.bucketize(sure, edges, right=True) - 1).clamp_(0, bins - 1)

@@ -71,11 +71,7 @@ def load(reference: str) -> Callable[..., Any]:
 
 
 def call(
-    reference: str,
-    function: Callable[..., Any],
-    *args: Any,
-    returns: type = object,
-    **offered: Any,
+    reference: str, function: Callable[..., Any], *args: Any, returns: type = object, **offered: Any
 ) -> Any:
     """Call a part with those of the ``offered`` keywords that it takes; its errors name it."""
     with explained(reference):

@@ -1,12 +1,16 @@
 """``tstar runs`` as a user types it."""
 
+import csv
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.lab.sweep.small import finish, with_own
 from tstar.errors import TstarError
+from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import load_study
 
 
 def test_runs_are_listed_shown_exported_and_merged(run):
@@ -42,8 +46,6 @@ def test_errors_say_what_to_do(run, words, message):
 
 
 def test_names_are_text_and_never_markup(run):
-    from tstar.lab.sweep.store import Store
-
     run("sweep", "study.toml", "--max-runs", "2")
     with Store("runs.db") as store:
         bad = ("[/x]\x1b[31m\u202e", "Traceback …\nboom [/y]\x07")
@@ -59,10 +61,6 @@ def test_names_are_text_and_never_markup(run):
 
 
 def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
-    import csv
-
-    from tstar.lab.sweep.store import Store
-
     run("sweep", "study.toml")
     assert "test metric" not in run("runs", "ls").stdout
     with Store("runs.db") as store:
@@ -79,10 +77,6 @@ def test_the_values_of_a_metric_are_chosen_by_listed_shown_and_exported(run):
 
 
 def test_parts_that_tell_runs_apart_are_listed(run):
-    from tests.lab.sweep.small import finish, with_own
-    from tstar.lab.sweep.store import Store
-    from tstar.lab.sweep.study import load_study
-
     spec, *_ = load_study("study.toml").specs
     with Store("runs.db", create=True) as store:
         finish(store, spec)

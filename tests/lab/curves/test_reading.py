@@ -61,7 +61,7 @@ def test_results_are_finished_runs_with_what_older_stores_lack():
     assert [*found.index] == [0, 1]
     assert found["method"].tolist() == ["fixed", "kd"]
     assert "elsewhere" not in found
-    with pytest.raises(TstarError, match="temperature must be positive .*, got -1"):
+    with pytest.raises(TstarError, match=r"temperature must be positive .*, got -1"):
         results(pd.DataFrame({"dataset": ["a", "a"], "temperature": [1.0, -1.0]}))
     with pytest.raises(TstarError, match="column 'dataset', got x, y"):
         results(pd.DataFrame({"x": [1], "y": [2]}))

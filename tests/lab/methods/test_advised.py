@@ -1,7 +1,5 @@
 """The method that follows tstar's own advice."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import nn
@@ -18,9 +16,9 @@ def network():
     return nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
-def prepared(options=None, **changes):
+def prepared(**changes):
     setting = methods.Setting(64, 10, Config(**HOW | {"samples": 2000} | changes))
-    return methods.get("advised", **options or {}).prepare(network(), setting)
+    return methods.get("advised").prepare(network(), setting)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "./kit.py:mine"])
@@ -42,8 +40,3 @@ def test_an_optimizer_of_ones_own_leaves_the_model():
     assert isinstance(recipe.model[2], nn.Linear)
     assert recipe.changes == {}
     assert recipe.report() == {"lr_factor": 1.0, "left": True}
-
-
-def test_an_advice_that_is_given_is_followed():
-    advice = replace(tstar.recommend(network(), **HOW), temperature=7.0)
-    assert float(prepared({"advice": advice}).model[2].temperature) == 7.0

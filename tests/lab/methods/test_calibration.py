@@ -69,17 +69,6 @@ def test_separable_data_stop_at_the_bound_and_say_so():
         methods.calibrate(nn.Sequential(model), [(logits, targets)])
 
 
-def test_the_calibration_error_is_that_of_a_histogram():
-    """Σ |hits_b − confidence_b|/n, with bins by NumPy: fifteen of them unless asked otherwise."""
-    logits, targets = sample(1)
-    p = logits.softmax(1)
-    sure, hit = p.max(1).values.numpy(), (p.argmax(1) == targets).numpy()
-    for bins, asked in ((10, {"bins": 10}), (15, {})):
-        gaps, _ = np.histogram(sure, bins=bins, range=(0, 1), weights=hit - sure)
-        want = np.abs(gaps).sum() / 400
-        assert calibration_error(p, targets, **asked) == pytest.approx(want, abs=1e-12)
-
-
 @pytest.mark.parametrize("logits", [torch.zeros(0, 2), torch.full((2, 2), torch.nan)])
 def test_bad_input_is_refused(logits):
     with pytest.raises(TstarError, match="finite and at least one"):

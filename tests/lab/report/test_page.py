@@ -3,6 +3,7 @@
 import html
 import re
 import shlex
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -80,8 +81,6 @@ def test_the_facts_are_those_of_the_store(records):
 
 
 def test_a_loss_metric_or_augmentation_of_one_s_own_is_named(make_store):
-    from dataclasses import replace
-
     own = {"loss": "./kit.py:focal", "metric": "./kit.py:top3", "augment": "./kit.py:noise"}
 
     def change(rows):
@@ -89,3 +88,13 @@ def test_a_loss_metric_or_augmentation_of_one_s_own_is_named(make_store):
 
     pairs = dict(facts(load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))))
     assert [pairs[name] for name in own] == [part.rpartition(":")[2] for part in own.values()]
+
+
+def test_every_field_that_is_not_the_default_is_named(make_store):
+    """Also one without a label of its own: it goes by its name."""
+
+    def change(rows):
+        return [(replace(spec, test_curve=True), result) for spec, result in rows]
+
+    pairs = dict(facts(load(make_store(tasks=TASKS[:1], widths=(64,), seeds=1, change=change))))
+    assert pairs["test curve"] == "1"

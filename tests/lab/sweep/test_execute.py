@@ -6,25 +6,22 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
+import tstar
 from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.lab.data import load
 from tstar.lab.data.dataset import split
+from tstar.lab.models import build
 from tstar.lab.sweep.materials import DataKey, draw, load_data
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import run_sweep
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import parse_study
+from tstar.lab.training import Config, train
 
 
 def test_the_fixed_temperature_is_what_temper_does(path, inline):
-    from torch import nn
-
-    import tstar
-    from tstar.lab.data import load
-    from tstar.lab.models import build
-    from tstar.lab.training import Config, train
-
     do(tiny('norm = "batch"\ntemperature = 3\nseed = 5'), path, inline())
     (row,) = rows_of(path).values()
     model = nn.Sequential(nn.Flatten(), build("mlp", 10, num_features=8, in_channels=64, seed=5))
@@ -59,8 +56,6 @@ def test_a_searching_method_is_one_run_with_the_cost_of_all(path, inline):
 
 
 def test_methods_record_the_temperature_that_they_trained_at(path, inline):
-    import tstar
-
     study = tiny('method = ["ours-cn", "sqrt-m", "default", "temperature-scaling", "insert-ln"]')
     do(study, path, inline())
     found = {row["method"]: (row["temperature"], row["norm"]) for row in rows_of(path).values()}

@@ -58,13 +58,11 @@ def test_other_data_are_other_runs(tmp_path, inline):
         'csg=false\n[training]\nepochs=1\n[[grid]]\ndataset="mine.npz"\nmodel="mlp"\nnum_features=4\n'
         "temperature=1\n"
     )
-    from tstar.lab.sweep.materials import load_data
-
     for seed in (0, 1):
         random = np.random.default_rng(seed)
         x, y = random.random((60, 4), np.float32), np.arange(60) % 3
         np.savez(tmp_path / "mine.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-        load_data.cache_clear()
+        materials.load_data.cache_clear()
         with Store(path, create=True) as store:
             plan = make_plan(study, store, data_root=str(tmp_path))
             assert len(plan.todo) == 1

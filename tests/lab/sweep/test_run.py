@@ -5,11 +5,14 @@ import json
 
 import pytest
 
+import tstar.lab.sweep as sweeping
+from tests.lab.sweep.parts import PARTS
 from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import ATTEMPTS, run_sweep
 from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.study import load_study
 from tstar.lab.sweep.transfer import load_runs
 
 
@@ -178,8 +181,6 @@ def test_students_of_a_diverged_teacher_fail_with_the_reason(path, inline):
 
 
 def test_several_studies_are_one_queue(path, inline, monkeypatch):
-    import tstar.lab.sweep as sweeping
-
     engine = inline(slots=3)
     monkeypatch.setattr("tstar.lab.sweep.engine.LocalEngine", lambda *_: engine)
     first, second = tiny("temperature = [1, 2]"), tiny("temperature = [2, 4]")
@@ -191,8 +192,6 @@ def test_several_studies_are_one_queue(path, inline, monkeypatch):
 
 
 def test_one_name_for_two_parts_is_refused(folder, inline, monkeypatch):
-    import tstar.lab.sweep as sweeping
-
     monkeypatch.setattr("tstar.lab.sweep.engine.LocalEngine", lambda *_: inline())
     (folder / "other").mkdir()
     for name in ("parts.py", "study.toml"):
@@ -218,9 +217,6 @@ def test_a_study_keeps_what_it_still_asks_for_and_leaves_the_rest(path, inline):
 
 
 def test_runs_on_data_that_changed_are_no_longer_asked_for(folder, inline):
-    from tests.lab.sweep.parts import PARTS
-    from tstar.lab.sweep.study import load_study
-
     for seed in (0, 1):
         text = PARTS.replace("default_rng(0)", f"default_rng({seed})")
         (folder / "parts.py").write_text(text, encoding="utf-8")

@@ -69,17 +69,6 @@ def test_overlapping_grids_give_each_run_once():
     assert len(parse_study(twice)) == len(parse_study(GOOD))
 
 
-def test_what_does_not_affect_the_result_does_not_change_the_key():
-    grid = '[[grid]]\ndataset = "digits"\nmodel = "mlp"\ntemperature = 1\n'
-    steps = parse_study("[training]\nsteps = 9\nepochs = 3\n" + grid).specs[0]
-    assert steps.key == parse_study("[training]\nsteps = 9\n" + grid).specs[0].key
-    adam = '[training]\noptimizer = "adamw"\n'
-    assert (
-        parse_study(adam + grid).specs[0].key
-        == parse_study(adam + "momentum = 0.5\n" + grid).specs[0].key
-    )
-
-
 ONE, TWO = ", [[grid]] 1", ", [[grid]] 2"
 WIDTHS, DATA = "num_features = [16, 32]", 'dataset = "digits"\nmodel = "r'
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tstar.errors import TstarError
+from tstar.lab.data import split
 from tstar.lab.training import Config
 from tstar.lab.training.parts import make_parts, pick_device
 
@@ -13,8 +14,6 @@ SHORT = Config(epochs=1, batch_size=64, lr=0.05)
 def test_samples_are_read_where_they_lie(data):
     """A batch of the parts is the batch of a copy, and nothing is copied."""
     parts = make_parts(data, SHORT, 0)
-    from tstar.lab.data import split
-
     train, val = split(data, 0.1, 0)
     rows = torch.tensor([5, 0, 7])
     assert torch.equal(parts.x[rows], data.x_train[train][rows])

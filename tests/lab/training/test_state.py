@@ -63,16 +63,6 @@ def test_it_goes_on_bit_for_bit(data, tmp_path, after, optimizer):
     assert path.exists()  # until the result is stored
 
 
-def test_without_its_random_states_it_would_not(data, tmp_path, monkeypatch):
-    """The comparison above can fail."""
-    expected = train(model(), data, FULL, seed=3)
-    with pytest.raises(Killed):
-        train(model(), data, FULL, seed=3, checkpoint=Dying(tmp_path / "run.pt", 5))
-    monkeypatch.setattr(torch, "set_rng_state", lambda state: None)
-    result = train(model(), data, FULL, seed=3, checkpoint=Checkpoint(tmp_path / "run.pt", 1e9))
-    assert not same(result, expected)
-
-
 @pytest.mark.parametrize("content", ["half", "empty", "other network", "no optimizer"])
 def test_a_damaged_checkpoint_starts_the_run_anew(data, tmp_path, content):
     path, config = tmp_path / "run.pt", dataclasses.replace(FULL, epochs=1)

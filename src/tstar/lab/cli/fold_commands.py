@@ -41,7 +41,7 @@ def fold(
     """
     from tstar.lab.checkpoints import fold_state_dict, tempered_prefixes
 
-    _check_file(checkpoint)
+    saved, metadata = _load(checkpoint)
     target = output or checkpoint.with_name(f"{checkpoint.stem}.folded{checkpoint.suffix}")
     if target.exists() and not (force and target.is_file()):
         raise TstarError(
@@ -49,7 +49,6 @@ def fold(
             if target.is_file()
             else f"{target} must be the path of a file."
         )
-    saved, metadata = _load(checkpoint)
     state = find_state_dict(saved, key)
     plain = fold_state_dict(state, eps=eps, allow_bias=allow_bias)
     whole: dict[str, Any] = plain
@@ -94,7 +93,10 @@ def find_state_dict(saved: Any, key: str | None = None) -> Mapping[str, Tensor]:
     return found[inside[0]] if inside else found
 
 
-def _check_file(path: Path) -> None:
+def _load(path: Path) -> tuple[Any, dict[str, str]]:
+    """What a file holds, and its metadata."""
+    from tstar.lab.checkpoints import read_tensors
+
     if path.is_dir():
         raise TstarError(
             f"{str(path)!r} is a folder; name the file in it, such as "
@@ -102,11 +104,6 @@ def _check_file(path: Path) -> None:
         )
     if not path.is_file():
         raise TstarError(f"No checkpoint found at {str(path)!r}; check the path.")
-
-
-def _load(path: Path) -> tuple[Any, dict[str, str]]:
-    """What a file holds, and its metadata."""
-    from tstar.lab.checkpoints import read_tensors
 
     try:
         return read_tensors(path)

@@ -11,17 +11,7 @@ from typing import Annotated, Any
 from tstar.errors import TstarError
 from tstar.lab.cli import options
 from tstar.lab.cli.app import USE, app
-from tstar.lab.cli.options import (
-    AsJson,
-    Csg,
-    Data,
-    DataRoot,
-    Features,
-    Head,
-    Model,
-    about,
-    with_fields,
-)
+from tstar.lab.cli.options import about, with_fields
 from tstar.lab.cli.terminal import answer, progress, show, tell, tell_json
 from tstar.training import Training
 
@@ -32,10 +22,10 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 def temperature(
     features: Annotated[int, about("M, the width of the output layer's input.")],
     classes: Annotated[int | None, about("K, the number of classes.")] = None,
-    csg: Csg = None,
+    csg: options.Csg = None,
     variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
     coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compute the paper's T*, and print its terms.
 
@@ -49,16 +39,16 @@ def temperature(
 @app.command(rich_help_panel=USE)
 @with_fields(Training)
 def recommend(
-    model: Model,
+    model: options.Model,
     data: Annotated[str | None, about(options.DATA)] = None,
     classes: Annotated[int | None, about("K, if no data are given.")] = None,
-    features: Features = None,
-    head: Head = None,
-    csg: Csg = None,
+    features: options.Features = None,
+    head: options.Head = None,
+    csg: options.Csg = None,
     loss: Annotated[str | None, about("Your loss: cross_entropy, nll_loss, …")] = None,
-    data_root: DataRoot = None,
+    data_root: options.DataRoot = None,
     accumulate: Annotated[int, about("Batches per step; --batch-size is then of one.")] = 1,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     **training: Any,
 ) -> None:
     """Advise how to train a model: what to do, what to expect, and the main risk.
@@ -97,8 +87,8 @@ def csg(
     neighbors: Annotated[int, about("Nearest neighbors of each sample.")] = 5,
     seed: options.Seed = 0,
     size: Annotated[int, about("Resize images to SIZE×SIZE pixels; 0: as they are.")] = 32,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure how hard a data set is (cumulative spectral gradient), and print T* by width.
 
@@ -132,15 +122,15 @@ def csg(
 @app.command(rich_help_panel=USE)
 @with_fields(Training)
 def check(
-    model: Model,
-    data: Data,
-    features: Features = None,
-    head: Head = None,
+    model: options.Model,
+    data: options.Data,
+    features: options.Features = None,
+    head: options.Head = None,
     budget: Annotated[float, about("Minutes for the whole check.")] = 10.0,
     seeds: Annotated[int, about("Trainings of each way, if they fit.", min=2)] = 3,
     size: options.Size = None,
-    data_root: DataRoot = None,
-    as_json: AsJson = False,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
     **training: Any,
 ) -> None:
     """Train a model plain and as advised, as far as the budget allows, and compare.

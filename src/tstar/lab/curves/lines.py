@@ -48,15 +48,8 @@ class Lines:
         return values
 
 
-def lines(
-    curves: Sequence[Curve],
-    metric: Metric,
-    interpolation: Interpolation = "lnT",
-) -> Lines:
-    """The lines through the average accuracy at each temperature.
-
-    ``interpolation`` is in ln T as everywhere else, or in T as in the paper.
-    """
+def lines(curves: Sequence[Curve], metric: Metric, interpolation: Interpolation = "lnT") -> Lines:
+    """The lines through the average accuracy at each temperature."""
     if interpolation not in ("T", "lnT"):
         raise unknown("interpolation", interpolation, ("T", "lnT"))
     values = [c.means(metric) for c in curves]

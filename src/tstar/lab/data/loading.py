@@ -16,9 +16,14 @@ from tstar.lab.data.images import read_folder
 from tstar.lab.data.text import read_text, text_files, text_name
 
 
-def default_root() -> Path:
-    """The folder that names are looked up in: ``$TSTAR_DATA``, else ``~/.cache/tstar``."""
-    return Path(os.environ.get("TSTAR_DATA") or Path.home() / ".cache" / "tstar")
+def default_root(root: Any = None) -> Path:
+    """The folder that names are looked up in: ``root``, ``$TSTAR_DATA`` or ``~/.cache/tstar``."""
+    if root is None:
+        return Path(os.environ.get("TSTAR_DATA") or Path.home() / ".cache" / "tstar")
+    base = Path(os.path.expanduser(_checked(root)))
+    with guarded(f"{shown(root)} cannot be the name of a folder"):
+        base.exists()
+    return base
 
 
 def names() -> list[str]:
@@ -46,7 +51,7 @@ def load(
     >>> load("digits")
     DataSet('digits': image, 1,438 train / 359 test, 1×8×8 uint8, 10 classes)
     """
-    name, base = _checked(name_or_path), _base(root)
+    name, base = _checked(name_or_path), default_root(root)
     if size is not None:
         whole("size", size, least=1)
     entry = CATALOGUE.get(name.lower())
@@ -80,7 +85,7 @@ def locate(
     if name.lower() in CATALOGUE:
         return None
     given = Path(os.path.expanduser(name))
-    for path in (_base(root) / name, given) if name.strip("./") else (given,):
+    for path in (default_root(root) / name, given) if name.strip("./") else (given,):
         with guarded(f"{shown(name)} cannot be the name of a file"):
             if path.is_dir():
                 return path
@@ -94,14 +99,6 @@ def locate(
                     f"its name ends in {path.suffix or 'nothing'!r}, or it is not a regular file."
                 )
     return None
-
-
-def _base(root: Any) -> Path:
-    """The folder that names are looked up in."""
-    base = default_root() if root is None else Path(os.path.expanduser(_checked(root)))
-    with guarded(f"{shown(root)} cannot be the name of a folder"):
-        base.exists()
-    return base
 
 
 def _checked(name: Any) -> str:

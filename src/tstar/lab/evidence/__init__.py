@@ -26,11 +26,8 @@ def atlas() -> pd.DataFrame:
     (``studies/atlas*.toml``), 2 a random design that starts from the user's own model
     (``results/atlas2``), 3 trainings as people run them (``results/standard``), 4 what a user would
     pick instead (``results/rivals``), 5 trainings whose advice was written down first
-    (``results/unseen``). Accuracies are fractions of the last epoch. ``csg`` is of the training
-    data, if it was measured; ``temperature`` is missing for methods that learn or schedule theirs.
-
-    Returns:
-        One row per run.
+    (``results/unseen``). ``csg`` is of the training data, if it was measured; ``temperature`` is
+    missing for methods that learn or schedule theirs.
 
     >>> runs = atlas()
     >>> first = runs[(runs["atlas"] == 1) & (runs["method"] == "fixed") & (runs["norm"] == "batch")]

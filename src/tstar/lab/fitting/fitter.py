@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, guarded
 from tstar.formula import Coefficients, Provenance
 from tstar.imports import require
 from tstar.lab.curves.conditions import Curve, grids, listed, peak
@@ -60,13 +60,8 @@ class How:
         return solve(self.posed(members, variant), self.seed, self.restarts, solved)
 
 
-def fit(
-    runs: Runs,
-    variant: str = "csgcn",
-    *,
-    bootstrap: int = 40,
-    **keywords: Any,
-) -> Fit:
+@guarded("fit() failed")
+def fit(runs: Runs, variant: str = "csgcn", *, bootstrap: int = 40, **keywords: Any) -> Fit:
     """Fit the temperature determination coefficients to runs with BN on a grid of temperatures.
 
     The paper's procedure: accuracy at any T is interpolated between the averages over seeds, and
@@ -82,9 +77,6 @@ def fit(
 
     Returns:
         The coefficients and all that is needed to judge them.
-
-    Raises:
-        TstarError: if the runs cannot tell the coefficients apart.
     """
     how = How(**keywords)
     usable, left_out = usable_curves(grids(read(runs)))
@@ -99,9 +91,7 @@ def fit(
         spans = intervals(usable, pose, replicates=bootstrap, seed=how.seed)
     return Fit(
         coefficients=Coefficients(
-            name=f"fitted-{variant}",
-            **numbers,
-            provenance=_provenance(usable, solution, how),
+            name=f"fitted-{variant}", **numbers, provenance=_provenance(usable, solution, how)
         ),
         how=str(how),
         solution=solution,

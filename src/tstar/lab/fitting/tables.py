@@ -36,10 +36,6 @@ def per_environment(runs: Runs, **keywords: Any) -> pd.DataFrame:
     seeds. The rows Avg. and S.D. (the population's, as in the paper, with its own 95 % interval) are
     over all environments that have both sides; if some are not identified, two more rows have α and
     β over those that are, on every side, if any. ``attrs["notes"]`` says what was left out.
-
-    Args:
-        runs: a data frame, a store, or conditions.
-        keywords: the fields of :class:`How`, as for :func:`tstar.lab.fit`.
     """
     pd = require("pandas", "lab")
     how = How(**keywords)

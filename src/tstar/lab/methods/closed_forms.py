@@ -42,10 +42,7 @@ def sqrt_m(model: nn.Module, setting: Setting) -> Recipe:
 
 
 def ours(
-    model: nn.Module,
-    setting: Setting,
-    *,
-    variant: Literal["base", "csg", "cn", "csgcn"] = "cn",
+    model: nn.Module, setting: Setting, *, variant: Literal["base", "csg", "cn", "csgcn"] = "cn"
 ) -> Recipe:
     r"""L = CE(z/T*, y), z = W·BN(h) + b, T* the closed form of :mod:`tstar.formula`.
 

@@ -51,18 +51,13 @@ def label_smoothing(model: nn.Module, setting: Setting, *, epsilon: float = 0.1)
     return default(model, replace(setting, training=smoothed))
 
 
-def advised(model: nn.Module, setting: Setting, *, advice: Any = None) -> Recipe:
-    r"""L = CE(z/T, y) with the T, norm and rate that :func:`tstar.recommend` advises.
-
-    Args:
-        advice: what was recommended; asked for if it is not given.
-    """
+def advised(model: nn.Module, setting: Setting) -> Recipe:
+    r"""L = CE(z/T, y) with the T, norm and rate that :func:`tstar.recommend` advises."""
     from tstar.advice import recommend
 
     how = setting.training
-    if advice is None:
-        known = {name: getattr(setting, name) for name in ("csg", "num_classes", "head")}
-        advice = recommend(model, optimizer=how, scenario=how.scenario, **known)
+    known = {name: getattr(setting, name) for name in ("csg", "num_classes", "head")}
+    advice = recommend(model, optimizer=how, scenario=how.scenario, **known)
     advised = advice.apply(copy.deepcopy(model), example_input=setting.inputs)
     recipe = Recipe(advised, cross_entropy(setting), changes=changes(advice))
     faster = round(recipe.changes.get("lr", how.lr or 1) / (how.lr or 1), 6)

@@ -211,7 +211,7 @@ def _titles(every: Sequence[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]],
 
 def say(name: str, value: Any) -> str:
     """A fact in words: "16 px", "lr 0.1", "M = 64"; empty if it is missing."""
-    shown, label = text(value), LABELS.get(name, name)
+    shown, label = text(value), LABELS[name]
     if not shown or name in _PLAIN:
         return shown
     if unit := TABLE[name].metadata["unit"]:

@@ -319,11 +319,7 @@ def printed_tables(name: str) -> list[Table]:
 
 
 def own_tables(
-    name: str,
-    runs: Any,
-    metric: Metric = "test",
-    *,
-    interpolation: Interpolation = "lnT",
+    name: str, runs: Any, metric: Metric = "test", *, interpolation: Interpolation = "lnT"
 ) -> list[Table]:
     """One table of the paper, with the rows and columns that your own runs fill.
 

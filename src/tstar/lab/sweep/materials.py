@@ -95,12 +95,8 @@ def model_source(model: str, root: str | None) -> str | None:
     if library != "transformers" or not name:
         return None
     check_below_root("model", name)
-    folder = _root(root) / name
+    folder = data_sets.default_root(root) / name
     return str(folder) if folder.is_dir() else name
-
-
-def _root(root: str | None) -> Path:
-    return Path(root).expanduser() if root else data_sets.default_root()
 
 
 # -- model and method ------------------------------------------------------------------------------
@@ -113,7 +109,7 @@ def build_model(spec: Spec, data: DataSet, root: str | None) -> nn.Module:
     if spec.head_init == "paper":
         paper_init(model, make_example(data), spec.seed)
     if spec.weights not in (None, "default"):
-        load_weights(model, _root(root) / str(spec.weights))
+        load_weights(model, data_sets.default_root(root) / str(spec.weights))
     return model
 
 

@@ -46,7 +46,7 @@ class Spec(Config):
     """One run of a study: what is trained, and how.
 
     Fields that are not ``condition`` tell the runs of one condition apart; those with
-    ``study=False`` are filled in.
+    ``study=False`` are filled in. A label that is not given is the name.
     """
 
     dataset: str = described(
@@ -56,29 +56,20 @@ class Spec(Config):
         label="data",
         own=True,
     )
-    size: int | None = described(
-        "resize images to size×size pixels", label="size", unit="px", check=_count
-    )
+    size: int | None = described("resize images to size×size pixels", unit="px", check=_count)
     classes: int | None = described(
         "use only this many classes", label="classes drawn", check=_count
     )
     label_noise: float = described(
         "share of the training labels (those held out included) that are drawn anew",
         0.0,
-        label="label noise",
         check=share,
     )
     data_seed: int = described(
-        "seed of what is drawn from the data: classes, samples, noise",
-        0,
-        label="data seed",
-        check=_seed,
+        "seed of what is drawn from the data: classes, samples, noise", 0, check=_seed
     )
     model: str = described(
-        "a network's name, or yours: f(num_classes, …), an nn.Module",
-        MISSING,
-        label="model",
-        own=True,
+        "a network's name, or yours: f(num_classes, …), an nn.Module", MISSING, own=True
     )
     num_features: int | None = described(
         "the width M of the output layer's input; the network's own by default",
@@ -91,37 +82,31 @@ class Spec(Config):
         check=_count,
     )
     depth: int | None = described(
-        "the network's number of blocks; its own by default", label="depth", check=_count
+        "the network's number of blocks; its own by default", check=_count
     )
     weights: str | None = described(
         'for fine-tuning, "default" (the model library\'s own) or the path below the data root of '
-        "a state dict",
-        label="weights",
+        "a state dict"
     )
     head_init: str = described(
         'the output layer\'s initial weights: the network\'s "own", or "paper" for U(±1/√M), which '
         "the networks of this package have anyway",
         "own",
-        label="head init",
         choices=("own", "paper"),
     )
     method: str = described(
         '"fixed" for a fixed temperature, a method\'s name, or yours: f(model, setting), a Recipe',
         "fixed",
-        label="method",
         own=True,
         condition=False,
     )
-    options: str = described(
-        "the method's options, as JSON", "{}", label="options", condition=False, study=False
-    )
+    options: str = described("the method's options, as JSON", "{}", condition=False, study=False)
     temperature: float | None = described(
         'T, if the method is "fixed"', label="T", check=positive, condition=False
     )
     norm: str | None = described(
         '"batch" or "none" before the output layer, if the method is "fixed"; in a study, none by '
         "default: the plain network",
-        label="norm",
         choices=("batch", "none"),
         condition=False,
     )
@@ -132,32 +117,28 @@ class Spec(Config):
         condition=False,
     )
     csg: float | None = described(
-        "the data's difficulty, in place of the measured one",
-        label="csg",
-        check=positive,
-        condition=False,
+        "the data's difficulty, in place of the measured one", check=positive, condition=False
     )
     seed: int = described(
         "seed of the initial weights, the held-out part and the batches",
         0,
-        label="seed",
         check=_seed,
         condition=False,
     )
     role: str = described(
         '"teacher" for a run whose weights are kept for such methods',
         "run",
-        label="role",
         condition=False,
         study=False,
     )
     source: str | None = described(
-        "hash of the files of your own parts, filled in when they are first imported",
-        label="source",
-        study=False,
+        "hash of the files of your own parts, filled in when they are first imported", study=False
     )
     data_checksum: str | None = described(
-        "of the arrays, filled in when the data are first read", condition=False, study=False
+        "of the arrays, filled in when the data are first read",
+        condition=False,
+        study=False,
+        listed=False,
     )
 
     def __post_init__(self) -> None:
@@ -249,11 +230,11 @@ class StoredRun:
     Accuracies are shares after the last epoch.
     """
 
-    key: str = described("the name of the run: a hash of its spec", "", label="key", listed=True)
-    status: str = described("done, diverged or failed", "", label="status", listed=True)
+    key: str = described("the name of the run: a hash of its spec", "", listed=True)
+    status: str = described("done, diverged or failed", "", listed=True)
     attempts: int = described("how often it was tried", 1)
     num_classes: int | None = described("K, the number of classes", label="K", condition=True)
-    domain: str | None = described("image, signal, vector or text", label="domain")
+    domain: str | None = described("image, signal, vector or text")
     teacher: str | None = described("the key of its teacher")
     spec: str | None = described("what was asked, as JSON", json=True)
     studies: str | None = described(
@@ -262,12 +243,12 @@ class StoredRun:
     val_accuracy: float | None = described("on the part held out", label="val %", listed=True)
     test_accuracy: float | None = described("on the test part", label="test %", listed=True)
     train_accuracy: float | None = described("on the last epoch's batches", label="train %")
-    train_loss: float | None = described("on the last epoch's batches", label="train loss")
-    val_loss: float | None = described("on the part held out", label="val loss")
+    train_loss: float | None = described("on the last epoch's batches")
+    val_loss: float | None = described("on the part held out")
     nll: float | None = described("mean −log p of the true class, test part", label="NLL")
     ece: float | None = described("expected calibration error, test part", label="ECE")
-    val_metric: float | None = described("a metric of your own", label="val metric", listed=True)
-    test_metric: float | None = described("a metric of your own", label="test metric", listed=True)
+    val_metric: float | None = described("a metric of your own", listed=True)
+    test_metric: float | None = described("a metric of your own", listed=True)
     seconds: float | None = described("of the training", label="time", listed=True)
     images_per_second: float | None = described("samples trained on")
     trainings: int | None = described("that it took, with a search's and a teacher's")
@@ -285,7 +266,7 @@ class StoredRun:
 _OWN = {item.name: item for item in fields(StoredRun)}
 _FIRST = ("key", "status", "attempts")
 TABLE: dict[str, Field[Any]] = {name: _OWN[name] for name in _FIRST} | FIELDS | _OWN
-LABELS = {name: item.metadata["label"] for name, item in TABLE.items() if item.metadata["label"]}
+LABELS = {name: item.metadata["label"] or name.replace("_", " ") for name, item in TABLE.items()}
 _SQL = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL"}
 _RULES = {
     "key": "TEXT PRIMARY KEY",
@@ -294,8 +275,6 @@ _RULES = {
 }
 COLUMNS = {name: _RULES.get(name, _SQL[kind_of(item)]) for name, item in TABLE.items()}
 SCORES = ("val_accuracy", "test_accuracy", "train_accuracy", "train_loss", "val_loss", "nll", "ece")
-# A metric of your own: column → its name in `extra`.
-METRICS = {"val_metric": "val_metric", "test_metric": "metric"}
 WRITTEN = ("curves", "extra", "versions")  # JSON that the store itself writes
 OPENED = ("options", *(name for name, item in TABLE.items() if item.metadata.get("json")))
 # 0, 1, or the name of a part of your own: SQLite keeps text in a column of numbers as text.
@@ -304,7 +283,7 @@ MIXED = tuple(name for name, item in TABLE.items() if "bool | str" in str(item.t
 
 def own_scores(extra: Mapping[str, Any]) -> dict[str, float]:
     """The values of a metric of your own, among what a run recorded."""
-    found = {name: extra.get(recorded) for name, recorded in METRICS.items()}
+    found = {"val_metric": extra.get("val_metric"), "test_metric": extra.get("metric")}
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
 

@@ -20,15 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tstar.errors import LARGEST_FILE, TstarError, guarded, shown, unknown, whole
 from tstar.lab import own
-from tstar.lab.sweep.spec import (
-    FIELDS,
-    OWN,
-    STUDY,
-    Places,
-    Spec,
-    check_below_root,
-    is_absolute,
-)
+from tstar.lab.sweep.spec import FIELDS, OWN, STUDY, Places, Spec, check_below_root, is_absolute
 from tstar.lab.training.config import check_kind
 
 if TYPE_CHECKING:

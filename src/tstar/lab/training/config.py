@@ -60,33 +60,26 @@ class Config(Training):
     )
     scenario: str = with_default("scenario", "scratch", choices=SCENARIOS)
     tuned: bool = with_default("tuned", False, condition=False)  # the advice alone reads it
-    head_lr: float = described(
-        "times the rate for the output layer", 1.0, label="head lr", check=positive
-    )
-    nesterov: bool = described("Nesterov's momentum, for SGD", False, label="nesterov")
+    head_lr: float = described("times the rate for the output layer", 1.0, check=positive)
+    nesterov: bool = described("Nesterov's momentum, for SGD", False)
     beta1: float = described("β₁ of Adam and AdamW", 0.9, label="β₁", check=share)
     beta2: float = described("β₂ of Adam and AdamW", 0.999, label="β₂", check=share)
     clip_norm: float | None = described(
-        "clip the gradient to this norm, over all parameters together",
-        label="clip norm",
-        check=positive,
+        "clip the gradient to this norm, over all parameters together", check=positive
     )
     warmup: float = described(
         "share of the steps over which the learning rate rises linearly from 0 first",
         0.0,
-        label="warmup",
         check=share,
     )
     loss: str = described(
         '"cross-entropy", or yours: f(logits, targets), the mean over the batch',
         "cross-entropy",
-        label="loss",
         choices=("cross-entropy",),
         own=True,
     )
     metric: str | None = described(
         "yours: f(logits, targets), a number, recorded for validation and test part",
-        label="metric",
         choices=(),
         own=True,
         condition=False,
@@ -100,24 +93,18 @@ class Config(Training):
     augment: bool | str = described(
         "true, false, or yours: f(batch, generator), of standardized batches",
         True,
-        label="augment",
         choices=(),
         own=True,
     )
     padding: int | None = described(
         "random crops after padding by so many pixels; an eighth of the width by default",
-        label="padding",
         check=partial(whole, least=0),
     )
     flip: bool | None = described(
-        "random horizontal flips; by default if a mirrored image is of the same class",
-        label="flip",
+        "random horizontal flips; by default if a mirrored image is of the same class"
     )
     rotation: float = described(
-        "random rotations up to so many degrees",
-        15.0,
-        label="rotation",
-        check=partial(_size, most=180),
+        "random rotations up to so many degrees", 15.0, check=partial(_size, most=180)
     )
     test_curve: bool = described(
         "measure test accuracy after every epoch and not only the last", False, condition=False

@@ -30,7 +30,7 @@ def heatmaps_data(records: Records, norm: str) -> pd.DataFrame:
             f"No runs with norm = {norm!r} have two or more temperatures; add them to the study."
         )
     rows = [cell for sweep in found for cell in _accuracies(sweep, _place(sweep))]
-    return _framed(_frame(records, rows))
+    return _framed(records, rows)
 
 
 def difficulty_data(records: Records) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def difficulty_data(records: Records) -> pd.DataFrame:
             "No model was run on two or more data sets of known csg; add data sets to the study, "
             "and csg = true."
         )
-    return _framed(_frame(records, sorted(most, key=lambda cell: (cell["csg"], cell["scale"]))))
+    return _framed(records, sorted(most, key=lambda cell: (cell["csg"], cell["scale"])))
 
 
 def bn_difference_data(records: Records) -> pd.DataFrame:
@@ -72,7 +72,8 @@ def bn_difference_data(records: Records) -> pd.DataFrame:
             'No condition was run with norm = "none" and with norm = "batch"; add the missing norm '
             "to the study."
         )
-    frame = _frame(records, rows)
+    frame = pd.DataFrame(rows)
+    frame.attrs |= {"metric": records.metric}
     high = frame["value"].abs().quantile(0.9) or 1.0
     return frame.assign(frame="", low=-high, high=high)
 
@@ -92,14 +93,10 @@ def _cell(sweep: Sweep, place: Mapping[str, Any], T: float, values: Any) -> dict
     return {**place, "num_features": M, "temperature": T, "value": float(np.median(values))}
 
 
-def _frame(records: Records, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def _framed(records: Records, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The highest and second highest value of each row framed, and the range of the colors."""
     frame = pd.DataFrame(rows)
     frame.attrs |= {"metric": records.metric}
-    return frame
-
-
-def _framed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The highest and second highest value of each row framed, and the range of the colors."""
     rank = frame.groupby(["panel", "num_features"])["value"].rank(method="first", ascending=False)
     frame["frame"] = rank.map({1: "best", 2: "second"}).fillna("")
     # Runs that did not learn would leave one color for the rest: the lowest tenth share it.

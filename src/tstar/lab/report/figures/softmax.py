@@ -8,15 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from tstar.lab.report.style import (
-    BLUE,
-    GREEN,
-    INK,
-    draw_panels,
-    new_figure,
-    powers_of_two,
-    quantiles,
-)
+from tstar.lab.report import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,13 +34,13 @@ def softmax_data() -> pd.DataFrame:
 
 def draw_softmax(frame: pd.DataFrame) -> Figure:
     def draw(axes: Axes, rows: pd.DataFrame) -> None:
-        axes.bar(rows["class"], rows["probability"], color=GREEN)
+        axes.bar(rows["class"], rows["probability"], color=style.GREEN)
         axes.set(ylim=(0, 1), xticks=rows["class"])
         axes.set_xticklabels([f"{logit:g}" for logit in rows["logit"]])
         axes.grid(axis="y")
 
     labels = ("logit of the class", "probability")
-    return draw_panels(frame, draw, labels, columns=5, width=1.6, height=1.8)
+    return style.draw_panels(frame, draw, labels, columns=5, width=1.6, height=1.8)
 
 
 def loss_data() -> pd.DataFrame:
@@ -83,7 +75,7 @@ def draw_loss(frame: pd.DataFrame) -> Figure:
         axes.grid()
 
     labels = ("logit of the right class (the other nine are 0)", "cross-entropy")
-    return draw_panels(frame, draw, labels, width=3.1, height=2.6, legend=[*lines.values()])
+    return style.draw_panels(frame, draw, labels, width=3.1, height=2.6, legend=[*lines.values()])
 
 
 def largest_probability_data() -> pd.DataFrame:
@@ -92,19 +84,19 @@ def largest_probability_data() -> pd.DataFrame:
     rows = []
     for classes in 2 ** np.arange(1, 11):
         largest = softmax(generator.standard_normal((DRAWS, classes)), axis=1).max(axis=1)
-        rows.append({"panel": "", "classes": int(classes)} | quantiles(largest, ends=0.05))
+        rows.append({"panel": "", "classes": int(classes)} | style.quantiles(largest, ends=0.05))
     return pd.DataFrame(rows)
 
 
 def draw_largest_probability(frame: pd.DataFrame) -> Figure:
-    figure = new_figure(4.6, 3.0)
+    figure = style.new_figure(4.6, 3.0)
     axes = figure.add_subplot()
     K = frame["classes"]
-    axes.vlines(K, frame["low"], frame["high"], color=GREEN, lw=1, label="5 to 95 %")
-    axes.vlines(K, frame["q1"], frame["q3"], color=GREEN, lw=7, alpha=0.45, label="quartiles")
-    axes.plot(K, frame["median"], "o-", color=GREEN, ms=3, label="median")
-    axes.plot(K, 1 / K, ":", color=INK, label="1/K, all classes alike")
-    powers_of_two(axes, K, [f"{k}" for k in K])
+    axes.vlines(K, frame["low"], frame["high"], color=style.GREEN, lw=1, label="5 to 95 %")
+    axes.vlines(K, frame["q1"], frame["q3"], color=style.GREEN, lw=7, alpha=0.45, label="quartiles")
+    axes.plot(K, frame["median"], "o-", color=style.GREEN, ms=3, label="median")
+    axes.plot(K, 1 / K, ":", color=style.INK, label="1/K, all classes alike")
+    style.powers_of_two(axes, K, [f"{k}" for k in K])
     axes.set(ylim=(0, 1), xlabel="classes K", ylabel="largest probability")
     axes.legend()
     return figure
@@ -126,12 +118,12 @@ def sketch_data() -> pd.DataFrame:
 def draw_sketch(frame: pd.DataFrame) -> Figure:
     from matplotlib.patches import FancyBboxPatch
 
-    figure = new_figure(8.6, 1.5)
+    figure = style.new_figure(8.6, 1.5)
     axes = figure.add_subplot()
     step, wide = 1.55, 1.0
-    arrow = {"arrowstyle": "->", "color": INK}
+    arrow = {"arrowstyle": "->", "color": style.INK}
     for place, layer, gives, inserted in frame[["layer", "gives", "tstar"]].itertuples(name=None):
-        color = BLUE if inserted else INK
+        color = style.BLUE if inserted else style.INK
         box: Any = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "fc": "none", "ec": color}
         x = place * step
         axes.add_patch(FancyBboxPatch((x, 0), wide, 0.8, lw=2 if inserted else 1, **box))
