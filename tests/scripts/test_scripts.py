@@ -50,7 +50,7 @@ def test_it_does_what_its_header_says(script: Script) -> None:
             [sys.executable, str(script.path)],
             capture_output=True,
             encoding="utf-8",
-            timeout=300,
+            timeout=1200,
             check=False,
         )
         assert done.returncode == 0, done.stderr
