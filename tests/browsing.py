@@ -64,9 +64,7 @@ def running():
     if path is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=ARGUMENTS, timeout=PATIENCE
-        )
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=PATIENCE)
         yield browser
         browser.close()
 
