@@ -9,6 +9,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # peft asks for a local model's configuration, too
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
