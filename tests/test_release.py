@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import tstar
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
@@ -22,7 +24,7 @@ def test_one_sentence_says_what_it_is():
         text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
         assert said in text, name
     for name in ("__init__.py", "lab/cli/app.py"):
-        text = (ROOT / "src" / "tstar" / name).read_text(encoding="utf-8")
+        text = (Path(tstar.__file__).parent / name).read_text(encoding="utf-8")
         assert said.lower() in text.lower(), name
 
 
