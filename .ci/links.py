@@ -45,14 +45,17 @@ def slug(heading: str) -> str:
 
 
 def dead(address: str) -> str | None:
-    """Why an address of the web leads nowhere; None if it leads somewhere."""
-    try:
-        with urlopen(Request(address, headers={"User-Agent": "Mozilla/5.0"}), timeout=20):
-            return None
-    except HTTPError as error:
-        return None if error.code in HERE_THOUGH_CLOSED else f"answers {error.code}"
-    except (URLError, OSError) as error:
-        return str(error)
+    """Why an address of the web leads nowhere; None if it leads somewhere. One that is late is asked again."""
+    why = ""
+    for patience in (20, 90):
+        try:
+            with urlopen(Request(address, headers={"User-Agent": "Mozilla/5.0"}), timeout=patience):
+                return None
+        except HTTPError as error:
+            return None if error.code in HERE_THOUGH_CLOSED else f"answers {error.code}"
+        except (URLError, OSError) as error:
+            why = str(error)
+    return why
 
 
 def main() -> None:

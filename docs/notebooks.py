@@ -28,7 +28,8 @@ def run(path: Path, where: Path) -> Any:
     env = {**os.environ, "PATH": programs, "COLUMNS": "100"}
     env.pop("MPLBACKEND", None)  # pictures are shown, whatever the caller draws with
     resources = {"metadata": {"path": str(where)}}
-    options = {"timeout": 600, "resources": resources, "coalesce_streams": True}
+    patient = {"timeout": 3600, "startup_timeout": 600}  # seconds, on a loaded machine
+    options = {**patient, "resources": resources, "coalesce_streams": True}
     NotebookClient(notebook, **options).execute(env=env)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # the time of each run

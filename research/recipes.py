@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import tstar
 from research.markdown import table as as_table
 from research.trainings import PLAIN, ROOT, SOURCES, Arm, Measured, from_the_paper, measured
 from tstar.recipes import Gain, Row, cells, facts
 
 FOLDER = ROOT / "results" / "recipes"
-SHIPPED = ROOT / "src" / "tstar" / "recipes.json"
+SHIPPED = Path(tstar.__file__).with_name("recipes.json")
 MOST = 10.0  # points: in comparisons a gain counts at most so much, so that no one run decides
 DRAWS = 2000
 USUAL_DECAY = {"sgd": 5e-4, "adam": 0.01}

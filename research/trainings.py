@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+import tstar
 from tstar.case import Case, usual_rate
 from tstar.formula import temperature as paper_temperature
 from tstar.lab.paper import table as printed
@@ -22,7 +23,7 @@ from tstar.law import law_temperature
 from tstar.training import Training
 
 ROOT = Path(__file__).resolve().parents[1]
-EVIDENCE = ROOT / "src" / "tstar" / "lab" / "evidence"
+EVIDENCE = Path(tstar.__file__).parent / "lab" / "evidence"
 SOURCES = {  # runs of the user's own optimizer in a further file belong to the trainings of the first
     "atlas2": (EVIDENCE / "atlas2.parquet", EVIDENCE / "rivals.parquet"),
     "long": (ROOT / "results" / "recipes" / "long.parquet",),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SIZES = [(width, scheme) for width in (1400, 390) for scheme in ("light", "dark")]
+PATIENCE = 300_000  # milliseconds: a busy machine answers late
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
 
 # Texts that are cut: by the window, by a box that hides what sticks out, by their picture, or by their field. A box that
@@ -63,7 +64,7 @@ def running():
     if path is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     with sync.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -71,6 +72,7 @@ def running():
 def opened(browser, path, problems, fragment="", **options):
     """A page of a file, at its ``fragment``; errors, dialogs and requests to elsewhere are added to ``problems``."""
     page = browser.new_context(**options).new_page()
+    page.set_default_timeout(PATIENCE)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.on("dialog", lambda dialog: problems.append("a script of a name ran"))

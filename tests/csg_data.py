@@ -53,10 +53,8 @@ def row_stochastic(K, seed=0):
 
 
 class Pairs(Dataset):
-    def __init__(self, samples, labels, classes=None):
+    def __init__(self, samples, labels):
         self.samples, self.labels = samples, labels
-        if classes:
-            self.classes = classes
 
     def __len__(self):
         return len(self.samples)

@@ -31,6 +31,8 @@ class Wrapped(nn.Module):
 def test_a_task_without_softmax_is_seen_through_wrappers(task, named):
     with pytest.raises(TstarError, match=named):
         tstar.temper(Wrapped(task), 2.0)
+    with pytest.raises(TstarError, match=named):
+        tstar.recommend(Wrapped(task), head="net.2")
     for loss in ("cross_entropy", nn.CrossEntropyLoss(), nn.NLLLoss(), F.nll_loss):
         assert tstar.temper(Wrapped(task), 2.0, loss=loss)
     assert tstar.temper(Wrapped("single_label_classification"), 2.0)

@@ -74,17 +74,6 @@ class Contract:
                 tstar.find_head(model)
             assert set(tempered_heads(tstar.temper(model, T, head="all"))) == set(paths)
 
-    def test_the_logits_are_what_the_head_gives(self, case):
-        model, example, paths, _ = self.build(case)
-        constant = torch.linspace(1.0, 2.0, CLASSES)
-        for path in paths:
-            layer = model.get_submodule(path)
-            nn.init.zeros_(layer.weight)
-            if layer.bias is not None:
-                layer.bias.data.copy_(constant)
-        out = self.logits(model.eval(), example)
-        torch.testing.assert_close(out, (constant * (layer.bias is not None)).expand_as(out))
-
     def test_a_step_reaches_the_layer_the_norm_and_what_lies_before(self, case):
         # Gradients, not moved values: where clipping leaves steps below the last bit of float32, whether a
         # value of 1 moves depends on the processor; whether its gradient is zero does not.
@@ -112,9 +101,7 @@ class Contract:
             model.load_state_dict(folded.state_dict())
             plain = self.logits(model.eval(), example)
             torch.testing.assert_close(plain, expected, rtol=1e-4, atol=1e-5)
-        assert (
-            self.logits(model.eval(), example).std() > 0
-        )  # constant logits would agree with anything
+        assert expected.std() > 0  # constant logits would agree with anything
 
     def test_tempering_and_untempering_leave_the_model_as_it_was(self, case):
         model, example, paths, _ = self.build(case)

@@ -57,15 +57,3 @@ class TestTorchvisionLarge(Contract):
         "densenet": (get("densenet121"), images(), "classifier", 1024),
         "vgg": (get("vgg11", init_weights=False), images(), "classifier.6", 4096),
     }
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The default weight initialization")
-def test_auxiliary_classifiers_are_tempered_on_request():
-    import tstar
-    from tstar.output_layer import tempered_heads
-
-    model = get("googlenet", aux_logits=True, init_weights=False)()
-    paths = ["fc", "aux1.fc2", "aux2.fc2"]
-    every = tempered_heads(tstar.temper(model, 3.0, head=paths, example_input=images(64)()))
-    assert set(every) == {*paths}

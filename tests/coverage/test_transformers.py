@@ -102,16 +102,3 @@ class TestTransformers(Contract):
             lora, ids, "base_model.model.classifier.modules_to_save.default", 16,
         ),
     }  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_a_folded_model_is_saved_and_loaded_as_a_plain_one(tmp_path):
-    contract = TestTransformers()
-    model, example, paths, _ = contract.build("bert")
-    import tstar
-
-    tempered = contract.trained(model, example, paths).eval()
-    tstar.fold(tempered).save_pretrained(tmp_path)
-    plain = hf.BertForSequenceClassification.from_pretrained(tmp_path).eval()
-    expected = contract.logits(tempered, example)
-    torch.testing.assert_close(contract.logits(plain, example), expected, rtol=1e-4, atol=1e-5)

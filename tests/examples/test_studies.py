@@ -60,7 +60,7 @@ def run(command, folder, tools_of=TOOLS, **variables):
         env=variables,
         capture_output=True,
         encoding="utf-8",
-        timeout=600,
+        timeout=3600,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

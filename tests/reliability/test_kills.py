@@ -1,28 +1,24 @@
 """A slice of ``benchmarks/kills.py``: a sweep that is killed loses nothing; and the checks can fail."""
 
-import importlib.util
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sklearn")
+if os.name == "nt":
+    pytest.skip("process groups and SIGKILL are POSIX's", allow_module_level=True)
 
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "kills.py"
-spec = importlib.util.spec_from_file_location("kills", PATH)
-kills = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(kills)
+from benchmarks import kills
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="process groups and SIGKILL are POSIX's")
 def test_a_killed_sweep_loses_nothing(tmp_path):
     output = tmp_path / "kills.json"
-    command = [sys.executable, str(PATH), "--kills", "3", "--output", str(output)]
+    command = [sys.executable, kills.__file__, "--kills", "3", "--output", str(output)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(output.read_text(encoding="utf-8"))

@@ -39,6 +39,7 @@ def run(script: Script) -> dict:
 def test_it_does_what_its_header_says(script: Script) -> None:
     for package in script.packages:
         pytest.importorskip(package)
+    assert script.sentence or script.outcome in ("folds", "trains")
     if script.outcome == "refuses":
         with pytest.raises(tstar.TstarError, match=script.sentence):
             run(script)
@@ -50,7 +51,7 @@ def test_it_does_what_its_header_says(script: Script) -> None:
             [sys.executable, str(script.path)],
             capture_output=True,
             encoding="utf-8",
-            timeout=300,
+            timeout=1200,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -74,21 +75,7 @@ def check_folded(model: torch.nn.Module, plain: torch.nn.Module, x: torch.Tensor
 
 
 def logits(output):
-    if isinstance(output, tuple):
-        return output[-1]
-    named = isinstance(output, dict) and "out" in output
-    return output["out"] if named else getattr(output, "logits", output)
-
-
-def test_each_header_is_whole() -> None:
-    files = {p for p in FOLDER.glob("*.py") if p.stem not in ("toy", "test_scripts")}
-    assert {script.path for script in SCRIPTS} == files
-    for script in SCRIPTS:
-        re.compile(script.sentence)
-        assert bool(script.sentence) == (script.outcome in ("refuses", "warns", "prints")), (
-            script.path
-        )
-        assert len(script.path.read_text(encoding="utf-8").splitlines()) < 75
+    return getattr(output, "logits", output)
 
 
 def test_the_table_in_the_docs_is_of_these_scripts() -> None:
