@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from research.markdown import folded, table
-from research.recipes import BN_FASTER, FASTER, MOST, interval, rows, summary
+from research.recipes import BN_FASTER, FASTER, MOST, interval, rows, summary, two_rows
 from research.recipes import by_rows as advice_of
 from research.trainings import PLAIN, ROOT, Arm, Measured, measured
 from tstar.law import law_temperature
@@ -297,6 +297,8 @@ def unseen() -> dict[str, str]:
     lines = [["all", *numbers(list(told))]]
     lines += [[OPTIMIZERS[o], *numbers(list(g))] for o, g in told.groupby("optimizer")]
     lines.append(["all but the best one", *numbers(sorted(told)[:-1])])
+    constant = [g for m in measured("unseen") if is_new(m) and (g := two_rows(m)) is not None]
+    lines.append(["one recipe for all, where it was run", *numbers(constant)])
     index = ranges.rename(columns={"batch": "batch_size", "M": "num_features"})
     joined = index.merge(told.rename("came").reset_index(), on=["optimizer", "steps", "samples"])
     acted = joined[joined["action"] != "leave"]

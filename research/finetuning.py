@@ -1,9 +1,9 @@
-"""Pretrained networks and their data for the second atlas's fine-tuning: named in a spec as ``research.finetuning:NAME``.
+"""Pretrained networks and their data of the fresh test: named in a spec as ``research.finetuning:NAME``.
 
     python benchmarks/pretrained_weights.py DATA     # the weights; TSTAR_DATA must name the same folder
 
-MobileNetV2 (ImageNet, M = 1280) on images of 48 pixels; MiniLM (sentences, M = 384) on at most 24 tokens of a text, all of
-it trained or by LoRA. The data are small, so that a run takes half a minute of one core.
+MobileNetV2 (ImageNet, M = 1280) on images of 48 pixels; MiniLM (sentences, M = 384) on at most 24 tokens of a text. The
+data are small, so that a run takes half a minute of one core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tstar.output_layer import find_head
 
 PIXELS, TOKENS = 48, 24
 MOST = (2500, 1000)  # samples of a data set, training and test
-RANK = 8
 
 
 def mobilenet(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
@@ -38,18 +37,6 @@ def minilm(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
     """MiniLM with a new output layer, every layer trained."""
     folder = str(default_root() / "minilm")
     return zoo.build("transformers", folder, num_classes, None, in_channels, pretrained)
-
-
-def minilm_lora(num_classes: int, in_channels: int, pretrained: bool) -> nn.Module:
-    """MiniLM of which the output layer and low-rank changes of queries and values are trained."""
-    from peft import LoraConfig, inject_adapter_in_model
-
-    model = minilm(num_classes, in_channels, pretrained)
-    config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules=["query", "value"])
-    inject_adapter_in_model(config, model)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_("lora_" in name or "classifier" in name)
-    return model
 
 
 def frozen_vgg9(num_classes: int, in_channels: int, num_features: int) -> nn.Module:

@@ -142,7 +142,8 @@ def page(found: fresh.Results, commit: str) -> str:
         counts.append(f"{part['number'].nunique()} of {drawn} {words}")
         if len(part):
             parts += [f"### {words.capitalize()}", arms_table(part), parts_table(part)]
-    parts += ["### Beside a search of 15 runs", search_table(every, found)]
+    if len(every):
+        parts += ["### Beside a search of 15 runs", search_table(every, found)]
     first = f"Predicted in commit {commit}. Trainings that are whole: {' and '.join(counts)}."
     return "\n\n".join([first, *parts])
 

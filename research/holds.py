@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
 import tstar
 from tstar.law import law_temperature
@@ -100,14 +101,16 @@ def interval(values: pd.Series | np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def mean(values: pd.Series | np.ndarray, sign: str = "") -> str:
+    low, high = interval(values)
+    return f"{values.mean():{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"
+
+
 def say(gain: pd.Series) -> str:
     """A gain in words: the median first, the mean with its interval, the shares."""
-    if len(gain) < 3:
-        return f"n = {len(gain)}"
-    low, high = interval(gain)
     return (
-        f"median {gain.median():+.1f}, mean {gain.mean():+.1f} ({low:+.1f} to {high:+.1f}), "
-        f"{(gain > 1).mean():.0%} gain and {(gain < -1).mean():.0%} lose a point, n = {len(gain)}"
+        f"median {gain.median():+.1f}, mean {mean(gain, '+')}, {(gain > 1).mean():.0%} gain and "
+        f"{(gain < -1).mean():.0%} lose a point, n = {len(gain)}"
     )
 
 
@@ -163,21 +166,22 @@ def regrets(conditions: Iterable[pd.DataFrame], variant: str | float) -> np.ndar
 
 # -- the regime ------------------------------------------------------------------------------------
 def regime() -> pd.DataFrame:
-    """The finished runs in the paper's regime, ``test`` in percent."""
+    """The finished runs in the paper's regime and in bfloat16, ``test`` in percent."""
     runs = pd.read_parquet(REGIME)
-    runs = runs[runs["status"] == "done"].assign(test=lambda d: 100 * d["test_accuracy"])
+    runs = runs[(runs["status"] == "done") & (runs["amp"] == 1)]
+    runs = runs.assign(test=100 * runs["test_accuracy"])
     return runs.astype({"num_features": int, "temperature": float})
 
 
 def seeds_of(runs: pd.DataFrame, **arm: Any) -> pd.Series:
     """Test accuracy by seed of one arm; what is not named is the paper's."""
-    facts = {"norm": "none", "temperature": 1.0, "lr": 0.1, "weight_decay": 5e-4, "amp": 1} | arm
+    facts = {"norm": "none", "temperature": 1.0, "lr": 0.1, "weight_decay": 5e-4} | arm
     for name, value in facts.items():
         runs = runs[runs[name] == value]
     return runs.set_index("seed")["test"]
 
 
-def said(values: pd.Series, sign: str = "") -> str:
+def with_error(values: pd.Series, sign: str = "") -> str:
     """A mean over seeds, and its standard error where there are two."""
     if values.empty:
         return "–"
@@ -186,27 +190,25 @@ def said(values: pd.Series, sign: str = "") -> str:
 
 def regime_table() -> str:
     """Accuracy of each arm, a line for each width."""
-    runs = regime()
     temperatures = (1, 2, 4, 8, 16, 32)
     header = ["network", "M", "seeds", "plain", "decay × 3", "rate × 3"]
     lines = [header + [f"BN, T = {T}" for T in temperatures]]
     lines.append(["---", *["--:"] * (len(header) + len(temperatures) - 1)])
-    for (model, M), some in runs[runs["amp"] == 1].groupby(["model", "num_features"]):
+    for (model, M), some in regime().groupby(["model", "num_features"]):
         arms = [seeds_of(some), seeds_of(some, weight_decay=1.5e-3), seeds_of(some, lr=0.3)]
         arms += [seeds_of(some, norm="batch", temperature=T) for T in temperatures]
         counts = [len(arm) for arm in arms if len(arm)]
         number = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
-        lines.append([model, str(M), number, *map(said, arms)])
+        lines.append([model, str(M), number, *map(with_error, arms)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def differences() -> str:
     """What was expected beside what came: differences on the same seeds."""
-    runs = regime()
     lines = [["network", "M", "BN, T near cn − plain", "… − decay × 3", "BN, T = 1 − plain"]]
     lines[0] += ["decay × 3 − plain", "rate × 3 − plain", "T = 32 − best T"]
     lines.append(["---", *["--:"] * 7])
-    for (model, M), some in runs[runs["amp"] == 1].groupby(["model", "num_features"]):
+    for (model, M), some in regime().groupby(["model", "num_features"]):
         curve = some[some["norm"] == "batch"]
         near = min(curve["temperature"], key=lambda T: abs(math.log(T / tstar.temperature(M, 10))))
         plain, decay = seeds_of(some), seeds_of(some, weight_decay=1.5e-3)
@@ -218,7 +220,7 @@ def differences() -> str:
             *((seeds_of(some, lr=0.3), plain),),
             (high, seeds_of(some, norm="batch", temperature=best)),
         ]
-        cells = [said((one - other).dropna(), "+") for one, other in pairs]
+        cells = [with_error((one - other).dropna(), "+") for one, other in pairs]
         cells[0] += f" (T = {near:g})"
         cells[-1] += f" ({best:g})"
         lines.append([model, str(M), *cells])
@@ -234,8 +236,7 @@ def peak(curve: pd.Series) -> float:
 
 def regime_exponent() -> str:
     """How the best T grows with M in the regime; the interval draws seeds anew."""
-    runs = regime()
-    runs = runs[(runs["amp"] == 1) & (runs["norm"] == "batch") & (runs["model"] == "vgg9")]
+    runs = regime().query("norm == 'batch' and model == 'vgg9'")
     whole = runs.pivot_table(index=["num_features", "seed"], columns="temperature", values="test")
     whole = whole.dropna()
     widths = whole.index.get_level_values(0).unique()
@@ -265,8 +266,7 @@ def draw() -> None:
     """Accuracy against T for each M of VGG9 in the regime, with the formulas marked."""
     import matplotlib.pyplot as plt
 
-    runs = regime()
-    runs = runs[(runs["model"] == "vgg9") & (runs["amp"] == 1)]
+    runs = regime().query("model == 'vgg9'")
     widths = sorted(runs["num_features"][runs["norm"] == "batch"].unique())
     figure, panels = plt.subplots(
         1, len(widths), figsize=(3.4 * len(widths), 4), sharey=True, layout="constrained"
@@ -314,23 +314,28 @@ def numbers() -> dict[str, str]:
         f"alone; plateaus a factor of {width:.0f} wide (median)",
         "bn": say(gains(sgd, 1.0)["gain"]),
     }
-    cn = gains(sgd, "cn")
+    every_cn = gains(scratch, "cn")
+    cn = every_cn[every_cn["optimizer"] == "sgd"]
     near = cn[(cn["lr"] == 0.1) & (cn["steps"] >= 800)]
-    found["cn"] = f"SGD at 0.1 from 800 steps: {say(near['gain'])}; all of SGD: {say(cn['gain'])}"
+    parts = {"SGD at 0.1 from 800 steps": near, "all of SGD": cn}
+    parts["AdamW"] = every_cn[every_cn["optimizer"] == "adamw"]
+    found["cn"] = "; ".join(f"{name}: {say(some['gain'])}" for name, some in parts.items())
+    smooth = every_cn[every_cn["label_smoothing"] > 0]
+    found["smoothing"] = say(smooth["gain"])
     known = near[near["csg"] > 0]
-    rank = known[["csg", "gain"]].corr("spearman").iloc[0, 1]
-    found["csg"] = f"rank correlation of csg and gain {rank:+.2f}, n = {len(known)}"
-    at = {name: regrets(core, name) for name in (*FORMULAS, "sqrt(M)", "law")}
-    listed = ", ".join(f"{name} {points.mean():.1f}" for name, points in at.items())
-    found["regret"] = (
-        f"points below the best T (SGD at 0.1, 800 steps, n = {len(at['cn'])}): {listed}, "
-        f"T = 1 {regrets(core, 1.0).mean():.1f}"
+    rank = spearmanr(known["csg"], known["gain"])
+    found["csg"] = (
+        f"rank correlation of csg and gain {rank.statistic:+.2f} "
+        f"(p = {rank.pvalue:.2f}), n = {len(known)}"
     )
-    hard = [rows for rows in core if rows["csg"].max() >= 4]
-    easy = [rows for rows in core if rows["csg"].max() < 4]
+    at = {name: regrets(core, name) for name in (*FORMULAS, "sqrt(M)", "law")}
+    at["T = 1"] = regrets(core, 1.0)
+    listed = ", ".join(f"{name} {mean(points)}" for name, points in at.items())
+    found["regret"] = f"SGD at 0.1, 800 steps, n = {len(at['cn'])}: {listed}"
+    hard = regrets((rows for rows in core if rows["csg"].max() >= 4), "sqrt(M)")
+    easy = regrets((rows for rows in core if rows["csg"].max() < 4), "sqrt(M)")
     found["sqrt"] = (
-        f"sqrt(M) is {regrets(hard, 'sqrt(M)').mean():.1f} points below the best T at csg of 4 and more "
-        f"(n = {len(hard)}), {regrets(easy, 'sqrt(M)').mean():.1f} below (n = {len(easy)})"
+        f"{mean(hard)} at csg of 4 and more (n = {len(hard)}), {mean(easy)} below (n = {len(easy)})"
     )
     fine = gains(tuned, "cn")
     found["fine"] = "; ".join(
@@ -341,7 +346,7 @@ def numbers() -> dict[str, str]:
     )
     names = "vit|text-transformer|transformer"
     blocks = [r for r in scratch if re.search(names, str(r.iloc[0]["model"]))]
-    found["transformers"] = say(gains(blocks, "cn")["gain"]) + " (new networks of four blocks)"
+    found["transformers"] = say(gains(blocks, "cn")["gain"]) + " (four blocks)"
     return found
 
 
@@ -350,7 +355,7 @@ def main() -> None:
     for name, value in numbers().items():
         text = re.sub(rf"(<!-- {name} -->).*?(<!-- / -->)", lambda m: m[1] + value + m[2], text)  # noqa: B023
         print(f"{name}: {value}")
-    if REGIME.exists():
+    if len(regime()):
         whole = "\n\n".join([regime_table(), differences(), f"In the regime: {regime_exponent()}."])
         block = r"(<!-- table regime -->\n).*?(<!-- end of table -->)"
         text = re.sub(block, lambda m: f"{m[1]}\n{whole}\n\n{m[2]}", text, flags=re.DOTALL)

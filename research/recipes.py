@@ -440,13 +440,15 @@ def harm(table: Sequence[Row]) -> str:
 
 def page(table: Sequence[Row]) -> str:
     vetoes = [t.candidate.row for t in attempts() if t.candidate.rule == "veto"]
-    count = Counter(m.source for m in trainings() if not m.case.training.tuned)
+    drawn = [m for m in trainings() if not m.case.training.tuned]
+    count = Counter(m.source for m in drawn)
     header, *body = cells(table)
     values = {
         "table": as_table(header, body, left=2),
         "harms": f"Harms: {harm(rows())}",
         "veto": harm([row for row in rows() if row not in vetoes]),
         "sources": ", ".join(f"{WORDS[name]} {n}" for name, n in count.items()),
+        "steps": np.median([m.case.training.steps for m in drawn if m.source != "paper"]),
         "candidates": candidates_table(),
         "sets": "\n\n".join(f"### {name}\n\n{compared(name)}" for name in SETS),
     }

@@ -114,10 +114,28 @@ def constant_of_the_law():
     return f"c = {law.SGD:g}"
 
 
-def worth_of_the_law():
-    text = (RESULTS / "atlas2" / "README.md").read_text(encoding="utf-8")
+def table(path, after="# "):
+    """The cells of a page's lines by their first, of equal ones the first after a heading."""
+    text = (RESULTS / path).read_text(encoding="utf-8").partition(after)[2]
     lines = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
-    known = {name: (n, median) for name, n, median, *_ in (line for line in lines if len(line) > 3)}
+    found = {}
+    for name, *cells in lines:
+        found.setdefault(name, cells)
+    return found
+
+
+def one_recipe_for_all():
+    found = table("recipes/README.md", "### Of these native")
+    ours, other = found["the table"], found["BN, the law's T, your rate × 3"]
+    return (
+        f"a median of {other[1]} against {ours[1]} in [{ours[0]} trainings]",
+        f"loses in {other[5]} of them against {ours[5]}",
+    )
+
+
+def worth_of_the_law():
+    known = {name: cells[:2] for name, cells in table("atlas2/README.md").items()}
+    longer = "native, 1,000 steps and more: "
     sgd, adam = "native, SGD: ", "native, AdamW: "
     law = "BN, the law's T"
     n, faster = known[f"{sgd}{law}, rate × 3"]
@@ -130,6 +148,8 @@ def worth_of_the_law():
         f"BatchNorm and T gained {over_tuned} (n = {tuned})",
         f"at three times the rate gained {plain} (n = {count})",
         f"the same rate {known[adam + law][1]}.",
+        f"BatchNorm and T gained a median of {known[longer + law][1]}, "
+        f"three times the rate {known[longer + 'rate × 3'][1]} (n = {known[longer + law][0]})",
     )
 
 
@@ -154,6 +174,7 @@ def transformers():
         ("docs/researchers.md", evidence),
         ("docs/training.md", constant_of_the_law),
         ("docs/training.md", worth_of_the_law),
+        ("README.md", one_recipe_for_all),
     ],
 )
 def test_a_sentence_has_the_numbers_of_the_data(page, made):

@@ -1,10 +1,9 @@
-"""Pretrained networks for the second atlas, with a small stand-in for MiniLM's files."""
+"""Pretrained networks for the fresh test, with a small stand-in for MiniLM's files."""
 
 import pytest
 import torch
 
 pytest.importorskip("transformers")
-pytest.importorskip("peft")
 
 import transformers
 
@@ -36,19 +35,7 @@ def test_texts_become_few_tokens(root, monkeypatch):
     assert torch.equal(data.x_train, finetuning.banking77(str(root), 3).x_train)
 
 
-def test_lora_trains_the_head_and_few_numbers_beside_it(root):
-    model = finetuning.minilm_lora(3, 4, True)
-    trained = {name for name, p in model.named_parameters() if p.requires_grad}
-    assert {name.split(".")[-2] for name in trained if "lora" in name} == {"default"}
-    head = {name for name in trained if "lora" not in name}
-    assert {name.rpartition(".")[2] for name in head} == {"weight", "bias"}
-    assert find_head(model).num_features == 16
-    ids = torch.tensor([[2, 3, 0], [4, 5, 6]])
-    model(ids).sum().backward()
-    untrained = [p for p in model.parameters() if not p.requires_grad]
-    assert untrained
-    assert all(p.grad is None for p in untrained)
-
-
 def test_every_layer_of_minilm_is_trained(root):
-    assert all(p.requires_grad for p in finetuning.minilm(3, 4, True).parameters())
+    model = finetuning.minilm(3, 4, True)
+    assert find_head(model).num_features == 16
+    assert all(p.requires_grad for p in model.parameters())

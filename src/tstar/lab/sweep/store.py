@@ -76,7 +76,7 @@ class Store(AbstractContextManager["Store"]):
         if not (known or (create and not tables)):
             wrong = "is another SQLite file; choose another --store"
             if "runs" in tables and version:
-                wrong = "is of another version of tstar; update it, or see research/migrate.py"
+                wrong = "is of another version of tstar; read it with that one"
             raise TstarError(f"{str(self.path)!r} must be a store of tstar, but it {wrong}.")
         if known:
             return
