@@ -36,3 +36,27 @@ def test_another_temperature_needs_no_new_compilation():
     torch.testing.assert_close(compiled(x), first / 2)
     assert counter.frame_count == 1
     torch._dynamo.reset()
+
+
+def test_autocast_keeps_statistics_and_temperature_in_float32():
+    model = tstar.temper(network(), 4.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(torch.randn(16, 12))
+    assert logits.dtype == torch.bfloat16
+    logits.float().sum().backward()
+    head = model[3]
+    assert head.temperature.dtype == head.norm.running_mean.dtype == torch.float32
+    assert head.weight.grad.dtype == torch.float32
+
+
+def test_accumulated_gradients_are_those_of_the_parts():
+    """The division by T is linear: the gradients of parts of a batch add up, at fixed statistics."""
+    model = tstar.temper(network().double(), 4.0).eval()
+    x, y = torch.randn(8, 12, dtype=torch.float64), torch.arange(8) % 3
+    nn.functional.cross_entropy(model(x), y).backward()
+    whole = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    for rows in (slice(0, 4), slice(4, 8)):
+        (nn.functional.cross_entropy(model(x[rows]), y[rows]) / 2).backward()
+    for parameter, gradient in zip(model.parameters(), whole, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
