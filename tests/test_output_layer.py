@@ -4,6 +4,7 @@ import copy
 import random
 import warnings
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -267,6 +268,38 @@ def test_examples_may_be_tuples_and_dicts():
         == tstar.find_head(model, {"ids": ids})
         == tstar.find_head(model, ids)
     )
+
+
+class Flat(nn.Module):
+    """PyTorch's MNIST example in small: it takes images of one size."""
+
+    runs: ClassVar = []  # the devices, of all copies
+
+    def __init__(self, size, looks=False):
+        super().__init__()
+        self.conv, self.fc, self.looks = (
+            nn.Conv2d(1, 2, 3),
+            nn.Linear(2 * (size - 2) ** 2, 10),
+            looks,
+        )
+
+    def forward(self, x):
+        self.runs.append(x.device.type)
+        z = self.fc(self.conv(x).relu().flatten(1))
+        return z.log_softmax(1) if not self.looks or z.sum() < 1e9 else z
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("size", [8, 28, 32, 48, 160])
+def test_a_network_of_one_size_needs_no_example(size, looks):
+    assert tstar.find_head(Flat(size, looks)).num_features == 2 * (size - 2) ** 2
+
+
+def test_what_fails_without_numbers_and_with_them_is_not_tried_again():
+    Flat.runs.clear()
+    with pytest.raises(TstarError, match="example_input"):
+        tstar.find_head(Flat(77))
+    assert (Flat.runs.count("cpu"), len(set(Flat.runs))) == (1, 2)
 
 
 def test_a_layer_off_the_path_to_the_logits_is_not_chosen():
