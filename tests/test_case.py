@@ -237,7 +237,7 @@ def test_a_tempered_model_is_the_same_case_with_its_temperature(make):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"num_classes": 1}, "num_classes must be"),
+        ({"num_classes": 0}, "num_classes must be"),
         ({"lr": -1}, "lr must be positive"),
         ({"bath_size": 3}, "did you mean 'batch_size'"),
         ({"scenario": "finetuning"}, "did you mean 'finetune'"),
