@@ -184,7 +184,12 @@ def test_an_advice_that_is_no_advice_is_refused(tmp_path):
         "[]",
         text.replace(rows()[0].name, "another"),
         text.replace('"lr"', '"rl"'),
+        text.replace('"lr": 0.1', '"lr": "fast"'),
+        text.replace('"tuned": false', '"tuned": "no"'),
+        text.replace('"notes": []', '"notes": 5'),
+        text.replace('"temperature": 1.0', '"temperature": "hot"'),
     ):
+        assert text != wrong
         path.write_text(wrong, encoding="utf-8")
         with pytest.raises(TstarError):
             Recommendation.load(path)

@@ -17,14 +17,7 @@ from tstar import output_layer as layers
 from tstar.errors import TstarError, guarded, positive, warn
 from tstar.formula import explain
 from tstar.groups import join_optimizer, live_optimizer
-from tstar.head import (
-    Norm,
-    TemperedHead,
-    check_agreement,
-    is_output_layer,
-    replaced,
-    weight_of,
-)
+from tstar.head import Norm, TemperedHead, check_agreement, is_output_layer, replaced, weight_of
 from tstar.imports import require
 from tstar.monitor import Guard, shorten_memory
 from tstar.task import check_task
