@@ -57,24 +57,19 @@ def test_every_file_of_the_core_and_every_room_has_tests_in_its_place():
 
 def test_what_has_no_test_is_seen(tmp_path):
     source, tests = tmp_path / "pack", tmp_path / "tests"
-    for name in (
-        "a.py",
-        "b.py",
-        "c/__init__.py",
-        "d/__init__.py",
-        "d/e/__init__.py",
-        "f/__init__.py",
+    init = "__init__.py"
+    for path, code in (
+        *(
+            (source / name, "")
+            for name in ("a.py", "b.py", f"c/{init}", f"d/e/{init}", f"f/{init}")
+        ),
+        (tests / "test_a.py", ""),
+        (tests / "c" / "test_x.py", "from pack.c.y import z"),
+        (tests / "d" / "test_e.py", "from pack.d import e"),
+        (tests / "test_f.py", "import pack.ff"),
     ):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).touch()
-    for name, code in (
-        ("test_a.py", ""),
-        ("c/test_x.py", "from pack.c.y import z"),
-        ("test_d.py", "import pack.dd"),
-        ("d/test_e.py", "from pack.d import e"),
-    ):
-        (tests / name).parent.mkdir(parents=True, exist_ok=True)
-        (tests / name).write_text(code, encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code, encoding="utf-8")
     assert untested(source, tests) == ["b.py", "f"]
 
 
