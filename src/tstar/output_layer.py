@@ -400,8 +400,8 @@ def run_copy(
     raised.
     """
     failure: Exception | None = None
-    given = example_input is not None
-    tried = [inputs_of(example_input)] if given else list(standard_inputs(model))
+    known = standard_inputs(model) if example_input is None else [inputs_of(example_input)]
+    tried = list(known)
     like = next(model.parameters(), None)
     failed: dict[bool, dict[int, Any]] = {True: {}, False: {}}  # on meta or not: example → line
     for on_meta in (True, False):

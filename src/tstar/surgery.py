@@ -76,9 +76,7 @@ def temper(
     temperatures = _temperatures(heads, temperature, csg, variant)
     if optimizer is not None and inplace is False:
         raise TstarError("The optimizer holds this model and not its copy: leave inplace out.")
-    live = None
-    if optimizer is not None:
-        live = live_optimizer(optimizer, [record.layer for record in heads])
+    live = None if optimizer is None else live_optimizer(optimizer, [h.layer for h in heads])
     if temperature is None and live is not None and family(optimizer_name(live)) != "sgd":
         warn(
             f"The paper's T* was measured with SGD, and not with {type(live).__name__}: "
