@@ -184,7 +184,12 @@ def test_an_advice_that_is_no_advice_is_refused(tmp_path):
         "[]",
         text.replace(rows()[0].name, "another"),
         text.replace('"lr"', '"rl"'),
+        text.replace('"lr": 0.1', '"lr": "fast"'),
+        text.replace('"tuned": false', '"tuned": "no"'),
+        text.replace('"notes": []', '"notes": 5'),
+        text.replace('"temperature": 1.0', '"temperature": "hot"'),
     ):
+        assert text != wrong
         path.write_text(wrong, encoding="utf-8")
         with pytest.raises(TstarError):
             Recommendation.load(path)
@@ -269,34 +274,36 @@ class Twins(nn.Module):
         return self.one(h), self.two(h)
 
 
-def test_an_advice_for_one_of_several_heads_changes_no_other():
-    net = tstar.temper(Twins(), 40.0, head=["one", "two"])
-    advice = recommend(net, head="two", optimizer="sgd", lr=0.01, steps=5000)
-    advice.apply(net)
+def test_an_advice_is_for_the_heads_that_it_names():
+    net, how = Twins(), {"optimizer": "sgd", "steps": 5000}
+    both = recommend(net, head=["one", "two"], lr=0.01, **how)
+    both.apply(net)
+    again = recommend(net, head=["one", "two"], lr=both.lr, **how)
+    assert again.leave
+    assert again.heads == both.heads == ("one", "two")
+    for head in (net.one, net.two):
+        head.set_temperature(40)
+    recommend(net, head="two", lr=both.lr, **how).apply(net)
     assert float(net.one.temperature) == 40
-    assert float(net.two.temperature) == pytest.approx(advice.temperature)
-    assert recommend(net, head="two", optimizer="sgd", lr=advice.lr, steps=5000).leave
-    assert not recommend(net, head="one", optimizer="sgd", lr=advice.lr, steps=5000).leave
+    assert float(net.two.temperature) == pytest.approx(both.temperature)
+    assert not recommend(net, head="one", lr=both.lr, **how).leave
 
 
 def test_an_advice_that_cannot_be_applied_leaves_the_model_as_it_was():
     net = tstar.temper(network(), 40.0, norm=None)
     head, advice = net[-1], advised(LAW, net)
-    elsewhere = torch.optim.SGD(net[0].parameters(), lr=0.1)
-    for given in ((net, elsewhere), (torch.nn.DataParallel(net), None)):
-        with pytest.raises(TstarError, match=r"must hold the parameters|before it is wrapped"):
-            advice.apply(*given)
-        assert net[-1] is head
-        assert float(head.temperature) == 40
+    with pytest.raises(TstarError, match="before it is wrapped"):
+        advice.apply(torch.nn.DataParallel(net))
+    assert net[-1] is head
+    assert float(head.temperature) == 40
 
 
 def test_without_an_optimizer_the_surgery_alone_is_done():
     net = network()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    advice = recommend(net, optimizer=optimizer, steps=1000, batch_size=128)
-    if advice.lr != 0.1:
-        with pytest.warns(TstarWarning, match=r"advice.apply\(model, optimizer\)"):
-            advice.apply(net)
+    advice = replace(recommend_by(RATE, net, optimizer), live=True)
+    with pytest.warns(TstarWarning, match=r"advice.apply\(model, optimizer\)"):
+        advice.apply(net)
     assert optimizer.param_groups[0]["lr"] == 0.1
     assert advised(LAW).apply(network())[-1].norm is not None
 

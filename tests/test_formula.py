@@ -30,18 +30,6 @@ def test_values_by_hand(inputs, expected):
     assert temperature(**inputs) == pytest.approx(expected, abs=5e-4)
 
 
-def test_the_papers_table():
-    table = {name: (c.alpha, c.beta, c.gamma, c.delta) for name, c in published().items()}
-    assert table == {
-        "base": (0.7239, -4.706, None, None),
-        "csg": (0.4111, 6.848, -2.024, None),
-        "cn": (0.4051, 6.656, None, -1.973),
-        "csgcn": (0.3192, 20.74, 3.746, -7.38),
-    }
-    assert all((c.minimum, c.maximum) == (1.0, 512.0) for c in published().values())
-    assert all(c.variant == name for name, c in published().items())
-
-
 def test_provenance_says_what_was_fitted_and_what_only_validated():
     origin = get("csgcn").provenance
     names = ("num_features", "num_classes", "csg")

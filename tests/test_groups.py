@@ -111,27 +111,15 @@ def test_clipping_by_the_global_norm_breaks_it_as_the_documentation_says():
     assert (divided - rescaled).abs().max() > 1e-3
 
 
-def test_it_agrees_with_the_tempered_head_as_well():
-    model = network()
-    tempered = tstar.temper(model, T, norm=None)
-    groups = param_groups(model, T, 0.5, 1e-2, rescale=True)
+@pytest.mark.parametrize("norm", [None, "batch"])
+def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature(norm):
+    plain = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)).double()
+    tempered, normed = (tstar.temper(plain, each, norm=norm) for each in (T, 1.0))
+    groups = param_groups(normed, T, 0.5, 1e-2, rescale=True)
     options = {"lr": 0.5, "weight_decay": 1e-2, "momentum": 0.9}
     rule = SCHEDULES["cosine"]
     first = trained(tempered, torch.optim.SGD(tempered.parameters(), **options), rule)
-    second = trained(model, torch.optim.SGD(groups, momentum=0.9), rule)
-    torch.testing.assert_close(first, second, rtol=1e-8, atol=1e-8)
-
-
-def test_tempering_with_one_brings_the_norm_and_the_groups_bring_the_temperature():
-    plain = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)).double()
-    tempered = tstar.temper(plain, T)
-    normed = tstar.temper(plain, 1.0)
-    groups = param_groups(normed, T, 0.5, 1e-2, rescale=True)
-    rule = SCHEDULES["constant"]
-    first = trained(
-        tempered, torch.optim.SGD(tempered.parameters(), lr=0.5, weight_decay=1e-2), rule
-    )
-    second = trained(normed, torch.optim.SGD(groups), rule)
+    second = trained(normed, torch.optim.SGD(groups, momentum=0.9), rule)
     torch.testing.assert_close(first, second, rtol=1e-8, atol=1e-8)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import tstar
+
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "src" / "tstar"
 # Files that hold nothing to test: a version, the door of ``python -m tstar``, the public names.
@@ -25,6 +27,12 @@ def test_every_file_of_the_core_and_every_room_has_tests_in_its_place():
     assert [name for name in files if not (TESTS / f"test_{name}").is_file()] == []
     found = {path.relative_to(TESTS / "lab").parts[0] for path in TESTS.glob("lab/**/test_*.py")}
     assert [room for room in rooms if not {room, f"test_{room}.py"} & found] == []
+
+
+def test_no_module_bears_the_name_of_a_public_function():
+    modules = {p.parent.name if p.stem == "__init__" else p.stem for p in PACKAGE.rglob("*.py")}
+    assert "advice" in modules
+    assert {*tstar.__all__} & modules == set()
 
 
 def test_every_assert_can_fail():

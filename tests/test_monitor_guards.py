@@ -261,7 +261,7 @@ def test_a_guard_that_fails_goes_silent(monkeypatch):
     assert model[2].guard is None
 
 
-def test_a_guarded_model_can_be_copied_pickled_and_compiled_to_the_same_numbers():
+def test_a_guarded_model_can_be_copied_pickled_compiled_and_traced_to_the_same_numbers():
     model = tstar.temper(net(), 2.0).train()
     x = torch.randn(8, 6)
     model(x)
@@ -269,6 +269,8 @@ def test_a_guarded_model_can_be_copied_pickled_and_compiled_to_the_same_numbers(
     for twin in twins:
         torch.testing.assert_close(twin(x), model(x))
     torch.testing.assert_close(torch.compile(model, backend="eager")(x), model(x))
+    untrained = tstar.temper(net(), 2.0).eval()
+    torch.testing.assert_close(torch.jit.trace(untrained, x)(x), untrained(x))
 
 
 def test_the_guard_changes_no_number_of_a_training():

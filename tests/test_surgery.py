@@ -170,9 +170,9 @@ def test_what_is_no_temperature_or_number_of_steps_is_refused(bad):
     assert not any(isinstance(module, TemperedHead) for module in model.modules())
 
 
-@pytest.mark.parametrize("head", [3, [], ["6", "6"], b"6"])
+@pytest.mark.parametrize("head", ["classifier", 3, [], ["6", "6"], b"6"])
 def test_what_names_no_output_layer(head):
-    with pytest.raises(TstarError, match="head must be"):
+    with pytest.raises(TstarError, match=r"head must be.*the last candidates are '6'"):
         tstar.temper(small_convnet(), 2.0, head=head)
 
 

@@ -258,7 +258,9 @@ class Recommendation(ShownAsText):
                 raise TstarError(f"this version's table has no row {data['row']['name']!r}")
             known: dict[str, Any] = {n: tuple(data[n]) for n in ("heads", "notes")}
             known |= {n: data[n] for n in (*_NUMBERS, "live")}
-            return cls(case=Case(**case, training=training, assumed=assumed), row=row, **known)
+            advice = cls(case=Case(**case, training=training, assumed=assumed), row=row, **known)
+            str(advice), advice.details()  # a wrong value is refused here, not when it is printed
+            return advice
 
     # -- apply -------------------------------------------------------------------------------------
     @guarded("apply() failed in your model or optimizer")

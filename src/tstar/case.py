@@ -16,14 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from tstar import output_layer as layers
 from tstar.errors import positive, whole
 from tstar.samples import batch_count, first_batch, sample_count
-from tstar.training import (
-    Training,
-    batches_per_step,
-    family,
-    own_head_rate,
-    steps_in,
-    unwrapped,
-)
+from tstar.training import Training, batches_per_step, family, own_head_rate, steps_in, unwrapped
 
 # What people take without thinking; rates are for these batches. Table and tests read them, too.
 SGD_RATES = {"batch-norms": 0.1, "layer-norms": 0.03, "no norms": 0.01, "frozen": 0.1}
@@ -102,7 +95,7 @@ def read_case(
     tempered = next((each for each in every if each.layer is heads[0].layer), None)
     case = Case(
         heads[0].num_features,
-        whole("num_classes", num_classes or heads[0].num_classes, least=2),
+        heads[0].num_classes if num_classes is None else whole("num_classes", num_classes, least=2),
         complete,
         norms,
         "linear" if norms == "frozen" else kind,

@@ -163,7 +163,8 @@ class TemperedHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         logits: Tensor = self.layer(self.normalize(features)) / self.temperature
-        if self.guard is not None and not torch.compiler.is_compiling():
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        if self.guard is not None and not (traced or torch.compiler.is_compiling()):
             self.guard.look(self, features, logits)
         return logits
 
@@ -280,8 +281,8 @@ def check_norm(norm: nn.Module) -> None:
 def batch_norm(norm: Any, rows: Tensor) -> Tensor:
     """``norm`` on (N, M, …); a single value per feature takes the running statistics."""
     check_norm(norm)
-    alone = rows.numel() <= rows.shape[1] and not isinstance(norm, nn.SyncBatchNorm)
-    if not (norm.training and alone):
+    here = norm.training and not isinstance(norm, nn.SyncBatchNorm)
+    if not here or rows.numel() > rows.shape[1]:
         return norm(rows)  # type: ignore[no-any-return]
     return F.batch_norm(
         rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps

@@ -69,8 +69,7 @@ class Guard:
         if head.mask is None:
             self._gap = _gap(head.norm, _some_rows(features.detach(), head.axis))
             if features.ndim == 3 and head.axis == -1 and self.calls <= _FIRST:
-                keep: Any = logits.register_hook
-                keep(self._look_at_padding)
+                logits.register_hook(self._look_at_padding)  # type: ignore[no-untyped-call]
 
     def _look_at_padding(self, gradient: Tensor) -> None:
         """Positions without a label have no gradient."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -43,7 +44,7 @@ _PASSES = _ENDS | _SHAPES | {
     "accumulategrad",
 }  # fmt: skip
 _PASSING = ("adaptive", "avgpool", "maxpool", "mkldnn", "upsample", "clamp")
-_IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16)
+_IMAGE_SIZES = (32, 64, 224, 96, 128, 299, 256, 384, 16, 28, 48, 8, 20, 24, 40, 50, 100, 160, 512)
 
 
 @dataclass(frozen=True)
@@ -391,26 +392,31 @@ def run_copy(
     prepare: Callable[[nn.Module], Any],
     *,
     training: bool = False,
-    meta: tuple[bool, ...] = (True, False),
 ) -> Any:
     """The output of a copy of the model on the example, or on the first standard input that fits.
 
     ``prepare`` sets hooks on each copy before it runs. A copy on the meta device is tried first,
-    then a real one. If no example fits, the last error is raised.
+    then a real one, unless one has failed in the same line. If no example fits, the last error is
+    raised.
     """
     failure: Exception | None = None
-    given = example_input is not None
-    tried = [inputs_of(example_input)] if given else list(standard_inputs(model))
+    known = standard_inputs(model) if example_input is None else [inputs_of(example_input)]
+    tried = list(known)
     like = next(model.parameters(), None)
-    for on_meta in meta:
-        for example in tried:
+    failed: dict[bool, dict[int, Any]] = {True: {}, False: {}}  # on meta or not: example → line
+    for on_meta in (True, False):
+        for i, example in enumerate(tried):
+            if not on_meta and failed[True][i] in failed[False].values():
+                continue
             twin = scratch_copy(model, meta=on_meta, hooks=False)
             prepare(twin)
-            place = "meta" if on_meta else None if like is None else like.device
+            device = "meta" if on_meta else None if like is None else like.device
             try:
-                return call(twin.train(training), example, place)
+                return call(twin.train(training), example, device)
             except Exception as error:  # not an input that it takes, or numbers are looked at
                 failure = error
+                lines = traceback.extract_tb(error.__traceback__)[::-1]
+                failed[on_meta][i] = next((line for line in lines if line.name == "forward"), None)
     raise failure or TstarError("No input is known that the model could run on.")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tstar.errors import TstarError, positive, whole
+from tstar.errors import TstarError, guarded, positive, whole
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,6 +63,7 @@ class Schedule:
         ends = positive("start", start), positive("end", end)
         return cls(partial(shape, *ends, whole("steps", steps, least=1)))
 
+    @guarded("The schedule's function failed")
     def __call__(self, step: int) -> float:
         """The temperature at a step, without touching any model."""
         return positive(f"The temperature at step {step}", self._function(step))
@@ -75,6 +76,7 @@ class Schedule:
         """T at the present step."""
         return self(self._step)
 
+    @guarded("drive() failed in your model")
     def drive(self, model: nn.Module) -> Schedule:
         """Take hold of every head of the model that has a temperature, and set it."""
         self._heads = [m for m in model.modules() if callable(getattr(m, "set_temperature", None))]
@@ -101,6 +103,7 @@ class Schedule:
         """What a checkpoint needs: the step."""
         return {"step": self._step}
 
+    @guarded("The state must be what state_dict() gave")
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint. Call :meth:`drive` as well, before or after."""
         self.go_to(state["step"])

@@ -17,14 +17,7 @@ from tstar import output_layer as layers
 from tstar.errors import TstarError, guarded, positive, warn
 from tstar.formula import explain
 from tstar.groups import join_optimizer, live_optimizer
-from tstar.head import (
-    Norm,
-    TemperedHead,
-    check_agreement,
-    is_output_layer,
-    replaced,
-    weight_of,
-)
+from tstar.head import Norm, TemperedHead, check_agreement, is_output_layer, replaced, weight_of
 from tstar.imports import require
 from tstar.monitor import Guard, shorten_memory
 from tstar.task import check_task
@@ -83,9 +76,7 @@ def temper(
     temperatures = _temperatures(heads, temperature, csg, variant)
     if optimizer is not None and inplace is False:
         raise TstarError("The optimizer holds this model and not its copy: leave inplace out.")
-    live = None
-    if optimizer is not None:
-        live = live_optimizer(optimizer, [record.layer for record in heads])
+    live = None if optimizer is None else live_optimizer(optimizer, [h.layer for h in heads])
     if temperature is None and live is not None and family(optimizer_name(live)) != "sgd":
         warn(
             f"The paper's T* was measured with SGD, and not with {type(live).__name__}: "

@@ -95,9 +95,12 @@ class Training:
     def __post_init__(self) -> None:
         for item in fields(self):  # a whole number may stand for a float
             value, check = getattr(self, item.name), item.metadata["check"]
+            kinds = str(item.type).split(" | ")
             if value is not None and check is not None:
                 object.__setattr__(self, item.name, check(item.name, value))
-        if not isinstance(self.scenario, str | None) or self.scenario not in (None, *SCENARIOS):
+            elif kinds[0] in ("str", "bool") and type(value).__name__ not in (*kinds, "NoneType"):
+                raise TstarError(f"{item.name} must be a {kinds[0]}, got {shown(value)}.")
+        if self.scenario not in (None, *SCENARIOS):
             raise unknown("scenario", self.scenario, SCENARIOS)
 
     @classmethod
@@ -130,9 +133,9 @@ class Training:
                 raise unknown("keyword", name, [*names, "args", "accumulate", "scheduler"])
         given = {name: value for name, value in known.items() if value is not None}
         if args is not None:
+            given = {**read_arguments(args), **given}  # which refuses what is none
             optimizer = args.optim if optimizer is None else optimizer
             accumulate = args if accumulate == 1 else accumulate
-            given = {**read_arguments(args), **given}
         record = cls()
         if isinstance(optimizer, Training):  # without the fields of a larger record
             record = cls(**{name: getattr(optimizer, name) for name in names})
