@@ -1,7 +1,5 @@
 """Every form of labeled samples gives the same bits; what cannot be read is one clear error."""
 
-import subprocess
-import sys
 from decimal import Decimal
 
 import numpy as np
@@ -306,38 +304,3 @@ def test_a_label_that_is_missing_is_no_class(missing):
 def test_names_are_the_labs():
     with pytest.raises(TstarError, match=r"tstar\.lab\.data\.open_data"):
         tstar.csg("digits")
-
-
-_MEMORY = """
-import resource, sys, numpy as np, tstar
-from tstar.lab.data import load, open_data
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of the libraries
-try:
-    {call}
-except tstar.TstarError as error:
-    print("refused", error)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("call", ["tstar.csg(open_data({path!r}), samples=2)", "load({path!r})"])
-@pytest.mark.parametrize("kind", ["npz", "png"])
-def test_small_files_take_less_than_a_gigabyte(tmp_path, kind, call):
-    if kind == "npz":
-        x, y = np.zeros((1000, 240_000), np.int8), np.arange(1000) % 2
-        x[np.arange(1000), np.arange(1000)] = y + 1
-        path = tmp_path / "wide.npz"
-        np.savez_compressed(path, x=x, y=y)
-    else:
-        path = tmp_path
-        for name in ("a/0", "a/1", "b/0", "b/1"):
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            Image.new("RGB", (7900, 7900)).save(tmp_path / f"{name}.png")
-        call = call.replace("})", "}, size=32)") if "load" in call else call
-        call = call.replace("samples=2", "neighbors=2")
-    code = _MEMORY.format(call=call.format(path=str(path)))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
-    )
-    assert int(done.stdout.split()[-1]) < 512, done.stdout
