@@ -205,7 +205,7 @@ class Recommendation(ShownAsText):
         if not self.row.changes:
             return "no change: no recipe gained here."
         gain = self.row.native or self.row.widened
-        return f"{gain} over the plain model at its usual recipe."
+        return f"{gain} over the plain model as you train it."
 
     def _risks(self) -> Iterator[str]:
         """What to be careful about, the gravest first; there is always one."""
