@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import f_oneway, spearmanr
 
 import tstar
 from tstar.law import law_temperature
@@ -255,11 +255,26 @@ def regime_exponent() -> str:
     logs = np.log(np.array(widths, float))
     slopes = [np.polyfit(logs, tops(True), 1)[0] for _ in range(2000)]
     low, high = np.quantile(slopes, [0.025, 0.975])
-    best = ", ".join(
-        f"{math.exp(top):.0f} at M = {M}" for M, top in zip(widths, tops(False), strict=True)
-    )
-    slope = np.polyfit(logs, tops(False), 1)[0]
+    found = tops(False)
+    best = ", ".join(f"{math.exp(T):.0f} at M = {M}" for M, T in zip(widths, found, strict=True))
+    ends = {math.log(whole.columns.min()), math.log(whole.columns.max())}
+    if ends & {*found}:
+        return f"the best T is at an end of what was run ({best}), so that no exponent can be told"
+    slope = np.polyfit(logs, found, 1)[0]
     return f"best T {best}: T\\* ~ M^{slope:.2f} ({low:.2f} to {high:.2f})"
+
+
+def regime_noise() -> str:
+    """Whether T matters at all in the regime: an analysis of variance for each width."""
+    runs = regime().query("norm == 'batch' and model == 'vgg9'")
+    said = []
+    for M, some in runs.groupby("num_features"):
+        groups = [of["test"].to_numpy() for _, of in some.groupby("temperature")]
+        if min(map(len, groups)) > 1:
+            means = [values.mean() for values in groups]
+            p = f_oneway(*groups).pvalue
+            said.append(f"{max(means) - min(means):.1f} points at M = {M} (p = {p:.2f})")
+    return f"between the worst and the best T lie {', '.join(said)}"
 
 
 def draw() -> None:
@@ -356,7 +371,8 @@ def main() -> None:
         text = re.sub(rf"(<!-- {name} -->).*?(<!-- / -->)", lambda m: m[1] + value + m[2], text)  # noqa: B023
         print(f"{name}: {value}")
     if len(regime()):
-        whole = "\n\n".join([regime_table(), differences(), f"In the regime: {regime_exponent()}."])
+        found = f"With BN, {regime_noise()}; {regime_exponent()}."
+        whole = "\n\n".join([regime_table(), differences(), found])
         block = r"(<!-- table regime -->\n).*?(<!-- end of table -->)"
         text = re.sub(block, lambda m: f"{m[1]}\n{whole}\n\n{m[2]}", text, flags=re.DOTALL)
         draw()

@@ -39,6 +39,18 @@ def test_the_exponent_of_the_best_temperature_is_recovered(tmp_path, monkeypatch
     assert float(low) < float(high)
 
 
+def test_a_flat_curve_tells_no_exponent_and_a_peak_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(holds, "REGIME", tmp_path / "store.parquet")
+    pd.DataFrame(planted(0.3, noise=0.001)).to_parquet(holds.REGIME)
+    assert holds.regime_noise().count("(p = 0.00)") == 3
+    rising = pd.DataFrame(planted(2.0))  # far above what was run
+    rising.to_parquet(holds.REGIME)
+    assert "no exponent" in holds.regime_exponent()
+    noise = np.random.default_rng(0).normal(0, 0.01, len(rising))
+    rising.assign(test_accuracy=0.6 + noise).to_parquet(holds.REGIME)
+    assert "(p = 0.00)" not in holds.regime_noise()
+
+
 def test_arms_are_compared_on_the_same_seeds_and_in_one_precision(tmp_path, monkeypatch):
     monkeypatch.setattr(holds, "REGIME", tmp_path / "store.parquet")
     pd.DataFrame(planted(0.4)).to_parquet(holds.REGIME)
