@@ -35,6 +35,15 @@ def test_what_a_row_gained_is_consistent_and_holds(row):
         assert row.source
 
 
+def test_epochs_that_are_not_known_follow_from_steps_and_samples():
+    case = random_case(0)
+    known = {"steps": 1000, "batch_size": 32, "samples": 800}
+    training = replace(case.training, epochs=None, **known)
+    assert facts(replace(case, training=training))["epochs"] == 40
+    unknown = replace(training, samples=None)
+    assert facts(replace(case, training=unknown))["epochs"] is None
+
+
 @pytest.mark.parametrize("name", ["steps", "num_classes", "lr", "epochs"])
 def test_the_row_changes_at_its_stated_limits_and_nowhere_else(name):
     limits = {
