@@ -121,6 +121,7 @@ def test_the_table_says_what_was_trained():
     ("change", "message"),
     [
         (lambda runs: runs.assign(spec=[json.dumps({"lr": i // 5}) for i in range(10)]), "in lr;"),
+        (lambda runs: runs.assign(spec=["{}"] * 5 + ['{"clip_norm": 1.0}'] * 5), "in clip_norm;"),
         (lambda runs: runs.assign(seed=0), "have one twice"),
         (lambda runs: runs[:0], "No runs to compare"),
         (lambda runs: runs[runs["method"] == "better"], "Unknown baseline 'default'"),

@@ -1,5 +1,6 @@
 """Parts of your own: found, imported, fingerprinted, and blamed by name."""
 
+import functools
 import hashlib
 import sys
 
@@ -143,6 +144,7 @@ def test_a_part_is_given_what_it_takes():
 
 def test_functions_at_hand_become_references():
     assert own.reference_to(own.load, "f") == "tstar.lab.own:load"
-    for part in (lambda: 1, own, 3, test_a_part_is_given_what_it_takes.__call__):
+    wrapping = functools.wraps(own.load)(lambda text: text)  # which bears the other's name
+    for part in (lambda: 1, own, 3, test_a_part_is_given_what_it_takes.__call__, wrapping):
         with pytest.raises(TstarError, match=r"models.* must be a function or class"):
             own.reference_to(part, "models['x']")

@@ -154,7 +154,7 @@ def _check(runs: pd.DataFrame) -> None:
     if runs.empty:
         raise TstarError("No runs to compare; sweep the study first, or choose others.")
     asked = [json_object(text) for text in runs["spec"]]
-    names = {name for name in asked[0] if name not in _VARIES}
+    names = {name for spec in asked for name in spec} - {*_VARIES}
     differing = [name for name in names if len({str(spec.get(name)) for spec in asked}) > 1]
     if differing or runs.duplicated(["method", "seed"]).any():
         why = f"also differ in {', '.join(sorted(differing))}" if differing else "have one twice"

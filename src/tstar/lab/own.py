@@ -48,6 +48,7 @@ def reference_to(part: object, what: str) -> str:
     file = getattr(sys.modules.get(module), "__file__", None)
     script = module in ("__main__", "__mp_main__")
     known = inspect.isfunction(part) or inspect.isclass(part)
+    known = known and getattr(sys.modules.get(module), name, None) is part  # and not what it wraps
     if not known or not name.isidentifier() or (script and file is None):
         raise TstarError(
             f"{what} must be a function or class at the top level of a file, got "

@@ -29,6 +29,37 @@ def test_every_part_may_be_yours(folder, inline):
         assert extra["val_metric"] == row["val_metric"] == pytest.approx(100 * row["val_accuracy"])
 
 
+METHOD = """
+from tstar.lab.methods import Recipe
+
+def mine(model, setting):
+    return Recipe(model, lambda z, y, x: z.logsumexp(1).sum() - z[:, 0].sum(), report=recorded)
+
+def recorded():
+    return {"value": 1.5}
+
+mine.needs = {"teacher"}
+"""
+
+
+def test_a_method_of_your_own_has_a_teacher_and_records_plain_values(tmp_path, inline):
+    def sweep(method):
+        (tmp_path / "mine.py").write_text(method, encoding="utf-8")
+        text = (
+            "csg = false\n[training]\nepochs = 1\n[[grid]]\ndataset = 'digits'\nmodel = 'mlp'\n"
+            "num_features = 8\nmethod = './mine.py:mine'\nteacher_features = 16"
+        )
+        (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+        return do(tmp_path, inline())
+
+    tally = sweep(METHOD)
+    assert (tally.done, tally.failed) == (2, 0)
+    tally = sweep(METHOD.replace("1.5", "{1.5}"))  # the teacher has no part of the method's
+    assert (tally.failed, tally.before) == (1, 1)
+    errors = [row["error"] for row in rows_of(tmp_path / "runs.db").values() if row["error"]]
+    assert "must be numbers, text and lists" in errors[0]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "again"),
     [

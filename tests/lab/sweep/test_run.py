@@ -11,7 +11,7 @@ from tests.lab.sweep.small import do, rows_of, tiny
 from tstar.errors import TstarError
 from tstar.lab.sweep.plan import make_plan
 from tstar.lab.sweep.run import ATTEMPTS, run_sweep
-from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.store import Store, owned
 from tstar.lab.sweep.study import load_study
 from tstar.lab.sweep.transfer import load_runs
 
@@ -162,22 +162,60 @@ def test_a_teacher_is_trained_first_once_and_its_cost_is_counted(path, inline):
             assert engine.executed.index(row["teacher"]) < engine.executed.index(row["key"])
         elif row["role"] == "run":
             assert (row["teacher"], row["trainings"]) == (None, 1)
-    # Without its weights, or with an empty file, a teacher is done again; with them it is not.
+    # Without its weights, or with an empty file, a teacher is done again if a student needs it.
     key = next(iter(teachers))
+    student = next(row["key"] for row in rows.values() if row["teacher"] == key)
     weights = path.with_name("runs.db.weights").joinpath(key + ".pt")
     for break_it in (weights.unlink, lambda: weights.write_bytes(b"")):
         break_it()
         again = inline()
         do(study, path, again)
-        assert again.executed == [key]
+        assert again.executed == []
+        with Store(path) as store:
+            store.insert(rows[student] | {"status": "failed"})
+        do(study, path, again)
+        assert again.executed == [key, student]
 
 
 def test_students_of_a_diverged_teacher_fail_with_the_reason(path, inline):
     study = tiny('method = "kd"', teacher_features=16, lr=1e30)
     tally = do(study, path, inline())
     assert (tally.diverged, tally.failed) == (1, 1)
+    again = inline()
+    do(study, path, again)
+    assert again.executed == []  # it would diverge again
     failed = next(row for row in rows_of(path).values() if row["status"] == "failed")
     assert "Its teacher" in failed["error"]
+
+
+def test_what_ended_is_stored_though_the_commit_is_interrupted(study, path, inline, monkeypatch):
+    put, calls = Store.put, []
+
+    def interrupted(self, *args, **keywords):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        put(self, *args, **keywords)
+
+    monkeypatch.setattr(Store, "put", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        do(study, path, inline())
+    assert {row["status"] for row in rows_of(path).values()} == {"done"}
+    assert len(rows_of(path)) == 2
+
+
+def test_workers_stop_before_another_sweep_may_own_the_store(study, path, inline, monkeypatch):
+    class Watched(inline):
+        def close(self):
+            if not self.closed:
+                with pytest.raises(TstarError, match="One sweep at a time"), owned(path):
+                    pass
+            super().close()
+
+    engine = Watched()
+    monkeypatch.setattr("tstar.lab.sweep.run.make_engine", lambda *_: engine)
+    sweeping.run_study(study, path, max_runs=1)
+    assert engine.closed
 
 
 def test_several_studies_are_one_queue(path, inline, monkeypatch):

@@ -33,6 +33,10 @@ def test_merging_prefers_results_and_reports_differences(tmp_path, specs):
     assert done.differing == (specs[2].key,)
     with Store(into) as store:
         rows = {row["key"]: (row["status"], row["val_accuracy"]) for row in store.rows()}
+        store.weights_path(specs[0].key).unlink()
+    (tmp_path / "link.db").symlink_to(a)
+    assert merge([tmp_path / "link.db"], into).kept == 3  # what is missing beside a row comes, too
+    with Store(into) as store:
         assert store.weights_path(specs[0].key).read_bytes() == b"weights"
     assert rows == {
         specs[0].key: ("done", 0.1),

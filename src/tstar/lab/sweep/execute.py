@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import socket
 import time
 import traceback
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tstar.errors import TstarError
+from tstar.errors import TstarError, guarded
 from tstar.lab import own
 from tstar.lab.data import DataSet
 from tstar.lab.recipe import Setting
@@ -39,8 +40,9 @@ _RESULTS = (*SCORES, "epochs", "steps", "seconds", "images_per_second")
 class Job:
     """A run and what it needs that is not part of its identity.
 
-    ``places`` are those of your own parts, ``shared`` is the folder of data that workers share,
-    ``checkpoint`` the file and minutes of a run that can be continued.
+    ``teacher`` has the weights of the run ``teacher_key``. ``places`` are those of your own parts,
+    ``shared`` is the folder of data that workers share, ``checkpoint`` the file and minutes of a run
+    that can be continued.
     """
 
     spec: Spec
@@ -51,6 +53,7 @@ class Job:
     places: Places = field(default_factory=dict)
     shared: str | None = None
     checkpoint: tuple[str, float] | None = None
+    teacher_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,16 @@ def _execute(job: Job, spec: Spec, data: DataSet) -> Outcome:
         # Exactly as asked: the buffer is in single precision.
         "temperature": spec.temperature or (1.0 if plain else temperature),
         "norm": spec.norm or ("batch" if norm else "none"),
-        "teacher": job.spec.teacher().key if setting.teacher is not None else None,
+        "teacher": job.teacher_key,
         "csg": job.csg,
         "curves": dict(result.curves),
         "extra": dict(result.extra),
         "trainings": trained.trainings + (job.teacher is not None),
     }
+    with guarded(
+        f"What the method {spec.method!r} records must be numbers, text and lists of them"
+    ):
+        json.dumps(values["extra"])
     if spec.metric is not None:
         values |= own_scores(result.extra)
     if spec.role != "teacher" or result.status != "done":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 
@@ -23,7 +24,7 @@ from tstar.lab.sweep.materials import (
 )
 from tstar.lab.sweep.spec import FINAL, Places, Spec
 from tstar.lab.sweep.store import Store
-from tstar.lab.sweep.study import Study
+from tstar.lab.sweep.study import Sources, Study
 from tstar.lab.training.parts import make_parts
 from tstar.lab.training.running import step_seconds
 
@@ -55,7 +56,8 @@ class Todo:
         weights = None if teacher is None else store.weights_path(teacher).read_bytes()
         csg = self.csg.get(spec.data_checksum or "") if spec.csg is None else spec.csg
         file = None if checkpoint is None else (str(store.checkpoint_path(spec.key)), checkpoint)
-        return Job(spec, self.data_root, csg, weights, "cpu", self.places, self.folder, file)
+        where = (self.data_root, csg, weights, "cpu", self.places, self.folder, file, teacher)
+        return Job(spec, *where)
 
     def counts(self) -> dict[str, int]:
         """How many runs are in which state, ``missing`` if the store does not know them."""
@@ -87,8 +89,10 @@ def make_plan(
     position: dict[str, int] = {}
     methods = {(s.method, s.options): s.resolved(places) for s in study.specs}
     needs = {named: get_method(s).needs for named, s in methods.items()}
-    for source in sorted({DataKey.of(s) for s in study.specs}, key=str):
-        mine = [s for s in study.specs if DataKey.of(s) == source]
+    parts, by_data = Sources(Path(), places), defaultdict[DataKey, list[Spec]](list)
+    for spec in study.specs:
+        by_data[DataKey.of(spec)].append(spec)
+    for source, mine in sorted(by_data.items(), key=lambda item: str(item[0])):
         key = DataKey.of(mine[0].resolved(places))
         data = load_data(key, data_root, folder)
         digest = data.checksum()
@@ -111,6 +115,7 @@ def make_plan(
                 )
             if "teacher" in need:
                 teacher = full.teacher()
+                teacher = replace(teacher, source=parts.hash(teacher.to_dict()))
                 found.setdefault(teacher.key, teacher)
                 teacher_of[full.key] = teacher.key
                 asking[teacher.key] |= (asked or {}).get(spec, {})
@@ -122,9 +127,10 @@ def make_plan(
     # Teachers first, then the study's own order.
     ordered = sorted(found.values(), key=lambda spec: position.get(spec.key, -1))
     status = store.status() if store is not None else {}
-    for spec in ordered:
-        if spec.role == "teacher" and store and not store.has_weights(spec.key):
-            status.pop(spec.key, None)  # without its weights it is of no use to its students
+    for student, teacher_key in teacher_of.items():
+        used = status.get(student) not in FINAL and status.get(teacher_key) == "done"
+        if used and store and not store.has_weights(teacher_key):
+            del status[teacher_key]  # without its weights it is of no use to the student
     plan = Todo(tuple(ordered), known, teacher_of, status, places, data_root, folder, asking)
     # Weights are looked for (and fetched, if the library does so) once, before any worker starts.
     fetched = [s.resolved(places) for s in plan.todo if s.weights is not None and not dry]

@@ -118,10 +118,11 @@ def run_study(
         root = None if data_root is None else os.fspath(data_root)
         made = make_engine(engine, workers, device, gpus_per_run, address)
     with (
-        closing(made) as chosen,
+        closing(made),
         owned(store),
         Store(store, create=True) as opened,
         shared.shared_folder(folder),
+        closing(made) as chosen,  # its workers stop before another sweep may own the store
     ):
         opened.clear_up()
         for name, size in {(spec.dataset, spec.size) for spec in joined.specs}:
@@ -218,8 +219,7 @@ def run_sweep(
                     status = "requeue" if state == "requeue" else "failed"
                     end(spec, Outcome(spec.key, status, {"error": why}))
             update(tally)
-            rows, ended_runs = ended_runs, []
-            _store(rows, plan, store, on_run)  # while the workers are busy
+            _store(ended_runs, plan, store, on_run)  # while the workers are busy
             for outcome in engine.collect(_POLL) if submitted else []:
                 spec = submitted.pop(outcome.key)
                 if outcome.status == "requeue":
@@ -237,15 +237,20 @@ def run_sweep(
 
 
 def _store(
-    rows: Sequence[tuple[Spec, Outcome]], plan: Todo, store: Store, on_run: OnRun | None
+    ended: list[tuple[Spec, Outcome]], plan: Todo, store: Store, on_run: OnRun | None
 ) -> None:
-    """Commit the runs that have ended together: a commit waits for the disk (20 ms)."""
-    if not rows:
+    """Commit the runs that have ended together: a commit waits for the disk (20 ms).
+
+    They leave the list once they are stored, so that an interrupt loses none.
+    """
+    if not ended:
         return
+    rows, code = [*ended], commit()
     with store.together():
         for spec, outcome in rows:
-            values = outcome.values | {"commit": commit()}
+            values = outcome.values | {"commit": code}
             store.put(spec, outcome.status, values, studies=plan.asked.get(spec.key))
+    ended.clear()
     # After all of them are stored: a callback that raises ends the sweep.
     if on_run is None:
         return

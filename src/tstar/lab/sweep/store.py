@@ -121,6 +121,7 @@ class Store(AbstractContextManager["Store"]):
         if self._db.in_transaction:  # a part of a larger one
             yield
             return
+        self._finished.clear()
         with explained(self.path), _transaction(self._db):
             yield
         while self._finished:

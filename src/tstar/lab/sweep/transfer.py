@@ -14,7 +14,7 @@ from tstar.imports import require
 from tstar.lab.cells import DISARMED, disarmed
 from tstar.lab.files import written
 from tstar.lab.sweep.spec import COLUMNS, FINAL, MIXED, STATUSES, json_object
-from tstar.lab.sweep.store import Store
+from tstar.lab.sweep.store import Store, real_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
             raise TstarError(
                 f"{str(path)!r} must be an export of runs, but it has no column key or spec."
             )
-    with Store(into, create=True) as target:
+    with Store(into, create=True) as target, target.together():
         for path, table in zip(paths, tables, strict=True):
             for row in rows_of(table):
                 have, chosen = target.get(row["key"]), row
@@ -160,8 +160,10 @@ def merge(sources: Iterable[str | Path], into: str | Path) -> Merged:
                         differing.append(row["key"])
                 else:
                     counts["replaced" if have else "added"] += 1
-                    weights = Path(f"{path}.weights", f"{row['key']}.pt")
-                    if weights.exists():
-                        target.save_weights(row["key"], weights.read_bytes())
-                target.insert(chosen | {"studies": json.dumps(asked) if asked else None})
+                weights = Path(f"{real_path(path)}.weights", f"{row['key']}.pt")
+                if weights.exists() and not target.has_weights(row["key"]):
+                    target.save_weights(row["key"], weights.read_bytes())
+                merged = chosen | {"studies": json.dumps(asked) if asked else None}
+                if merged != have:
+                    target.insert(merged)
     return Merged(counts["added"], counts["replaced"], counts["kept"], tuple(differing))
