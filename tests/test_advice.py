@@ -201,6 +201,23 @@ def test_the_expectation_is_the_row_s():
     assert "set lr" not in str(advised(RATE, lr=0.3))
 
 
+def test_no_gain_is_promised_where_nothing_changes():
+    text = str(advised(RATE, lr=0.9))
+    assert "Do this: nothing more;" in text
+    assert "Expect: no change" in text
+    assert "Expect: +0.5 points" in str(advised(RATE))
+
+
+def test_a_far_rate_few_trainings_and_their_source_are_named():
+    far = advised(replace(RATE, source="two studies"), lr=0.001).details()
+    assert "300 times yours" in far
+    assert "few measurements: two studies." in far
+    many = advised(replace(RATE, native=replace(GAIN, n=90), source="two studies")).details()
+    assert "times yours" not in many
+    assert "few measurements" not in many
+    assert "Measured on: two studies." in many
+
+
 def test_confidence_is_a_risk_where_t_is_large():
     large, small = (replace(LAW, temperature=T, rate=None) for T in (20.0, 2.0))
     assert "calibrate afterwards" in advised(large).details()

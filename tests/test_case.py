@@ -247,3 +247,14 @@ def test_a_tempered_model_is_the_same_case_with_its_temperature(make):
 def test_bad_input(words, message):
     with pytest.raises(TstarError, match=message):
         read_case(network(), **words)
+
+
+def test_a_first_step_is_no_pretraining_and_where_no_norm_tells_the_scenario_is_named():
+    model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.Linear(8, 3))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    model(torch.randn(4, 6)).square().sum().backward()
+    optimizer.step()
+    assert len(model[1].weight.unique()) > 1
+    assert not looks_trained(model)
+    assert "scenario" not in read_case(model)[0].assumed
+    assert "scenario" in read_case(nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 3)))[0].assumed

@@ -12,7 +12,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import nn
 
 from tstar.case import Case, read_case
 from tstar.errors import TstarError, guarded, read_json, warn
@@ -28,11 +30,8 @@ from tstar.task import check_task
 from tstar.text import ShownAsText
 from tstar.training import Training, schedulers_in
 
-if TYPE_CHECKING:
-    from torch import nn
-
 LARGE_T = 8.0  # above it the confidences that folding keeps were seen to be far off
-SMALL_BATCH = 8
+SMALL_BATCH, FEW, FAR = 8, 20, 10  # samples, trainings, times the rate
 _SOFT = ("SoftTargetCrossEntropy", "KLDivLoss", "kl_div")
 _NUMBERS = ("temperature", "norm", "lr")
 
@@ -106,9 +105,7 @@ def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Reco
         paper = explain(M, K, case.csg if row.temperature == "csgcn" else None)
         T, notes = paper.temperature, [*notes, *paper.notes]
         if row.temperature == "csgcn" and case.csg is None:
-            notes.append(
-                "T* is the paper's without csg; pass csg=tstar.csg(data) for the full one."
-            )
+            notes.append("T* is the paper's without csg; csg=tstar.csg(data) makes it full.")
     elif row.temperature is not None:
         T = float(row.temperature)
     norm = row.norm if row.surgery else case.norm
@@ -172,6 +169,7 @@ class Recommendation(ShownAsText):
         model = f"{case.kind}, {case.norms.replace('-', ' ')}"
         lines = [
             f"Row of the table: {self.row.name}. {self.row.do}",
+            f"Measured on: {self.row.source}." if self.row.source else "",
             f"Widened heads: {self.row.widened}." if self.row.widened else "",
             f"Your model: {model}; M = {case.num_features}, K = {case.num_classes}.",
             f"Your training: {', '.join(f'{n} {v}' for n, v in t.to_dict().items())}.",
@@ -184,8 +182,7 @@ class Recommendation(ShownAsText):
         if not self.row.known:
             return "leave the model as it is; we have no measurements for this way of training."
         if self.leave:
-            done = self.row.changes
-            return "nothing more; your training is already as advised." if done else self.row.do
+            return "nothing more; your training is as advised." if self.row.changes else self.row.do
         what = []
         if self.norm != self.case.norm:
             where = ", ".join(map(repr, self.heads))
@@ -202,28 +199,37 @@ class Recommendation(ShownAsText):
     def _expect(self) -> str:
         if not self.row.known:
             return "not known: we measured too few trainings like it."
-        if not self.row.changes:
-            return "no change: no recipe gained here."
+        if self.leave:
+            why = "your training is as advised" if self.row.changes else "no recipe gained here"
+            return f"no change: {why}."
         gain = self.row.native or self.row.widened
         return f"{gain} over the plain model as you train it."
 
     def _risks(self) -> Iterator[str]:
         """What to be careful about, the gravest first; there is always one."""
-        t, batch = self.training, self.case.batch or self.training.batch_size or SMALL_BATCH
+        case, t = self.case, self.training
+        batch = case.batch or t.batch_size or SMALL_BATCH
         yield from self.notes
-        if self.case.dense and not self.leave:
+        if case.dense and not self.leave:
             yield "a label for each pixel or token: only one label per sample was measured."
         if self.norm and batch < SMALL_BATCH:
             yield f"batches of {batch} samples give the BatchNorm noisy statistics."
         if self.temperature != 1 and t.label_smoothing:
-            yield "label smoothing and T together lost part of the gain in the paper's table."
+            yield "label smoothing: with T it lost part of the gain in the paper, though not in our runs."
+        if not self.leave:
+            if t.lr and self.lr and self.lr > FAR * t.lr:
+                yield f"the rate: {self.lr / t.lr:.0f} times yours; we measured up to {FAR} times."
+            if case.kind == "transformer" and t.family == "sgd":
+                yield "transformers with SGD: in the paper a high rate made ViT-B/16 fail."
+            if self.row.native and self.row.native.n < FEW:
+                yield f"few measurements: {self.row.source}."
         if self.surgery and self.temperature > LARGE_T:
             yield (
                 f"confidences: folding keeps those of T = {self.temperature:.3g}, which can be far "
                 "too low; calibrate afterwards, tstar.lab.methods.calibrate(model, data)."
             )
-        if self.case.assumed:
-            names = (f"{n} = {getattr(t, n)}" for n in sorted(self.case.assumed))
+        if case.assumed:
+            names = (f"{n} = {getattr(t, n)}" for n in sorted(case.assumed))
             yield f"this assumes {', '.join(names)}; pass yours to recommend if it differs."
         if not self.row.known:
             yield "a missed gain: only a comparison on your own model can tell."
@@ -289,10 +295,7 @@ class Recommendation(ShownAsText):
             layers = [unwrap(model).get_submodule(path) for path in self.heads]
             set_rate(optimizer, layers, self.lr, scheduler)
         elif self.live and not self.leave:
-            warn(
-                "The advice changes the learning rate, but apply() got no optimizer: call "
-                "advice.apply(model, optimizer)."
-            )
+            warn("The advice changes the learning rate: call advice.apply(model, optimizer).")
         return model
 
     def _operate(self, model: nn.Module, optimizer: Any, options: dict[str, Any]) -> nn.Module:

@@ -25,6 +25,7 @@ ADAM_FINETUNING = {"transformer": 5e-5}  # 1e-4 for others
 BATCH_SIZES = {"scratch": 128, "finetune": 32}
 EPOCHS = {"scratch": (200, 100), "finetune": (50, 10)}  # of SGD, of Adam
 SAMPLES = {"scratch": 50_000, "finetune": 5_000}
+SPREAD = 0.1  # of a norm's scales: more than a first few steps make of ones
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,9 @@ def read_case(
         assumed.add("scenario")
     known = _read_training(data, training, heads[0].layer)
     complete = usual_training(known, norms, kind)
-    # That a new network is trained from scratch goes unsaid.
-    assumed |= {n for n in complete.to_dict() if getattr(known, n) is None} - {"scenario"}
+    assumed |= {n for n in complete.to_dict() if getattr(known, n) is None}
+    if norms != "no norms" and complete.scenario == "scratch":
+        assumed.discard("scenario")  # its norms are new: that goes unsaid
     optimizer = unwrapped(training.get("optimizer"))
     own_rate = None
     if hasattr(optimizer, "param_groups") and norms != "frozen":
@@ -182,7 +184,7 @@ def looks_trained(net: nn.Module) -> bool:
     for module in _own_modules(net).values():
         weight: Any = getattr(module, "weight", None)
         norm = "norm" in type(module).__name__.lower() and getattr(weight, "ndim", 0) == 1
-        if norm and not weight.is_meta and bool((weight != weight[0]).any()):
+        if norm and not weight.is_meta and bool(((weight - weight.mean()).abs() > SPREAD).any()):
             return True
     return False
 

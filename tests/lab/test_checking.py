@@ -185,7 +185,7 @@ def test_what_is_no_model_of_these_classes_is_refused(digits, seen):
 
 
 def found(*advised, noise=0.05, steps=1000):
-    advice = SimpleNamespace(to_dict=dict)
+    advice = SimpleNamespace(to_dict=dict, leave=False)
     return Check(advice, "the advice", (0.4, 0.6), advised, noise, steps, 1000, 1.0)
 
 
