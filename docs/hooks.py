@@ -50,7 +50,7 @@ def on_files(files: Files, config) -> Files:  # type: ignore[no-untyped-def]
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Put the tables, figures and sections where the pages name them."""
     for name, table in (("coverage", coverage), ("report", report)):
-        mark = f"{{{{ {name} }}}}"
+        mark = f"<!-- {name} -->"  # which a reader of the file does not see
         if mark in markdown:
             markdown = markdown.replace(mark, table())
     markdown = re.sub(
