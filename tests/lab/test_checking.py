@@ -201,3 +201,5 @@ def found(*advised, noise=0.05, steps=1000):
 )  # fmt: skip
 def test_the_sentence_says_what_was_seen_and_no_more(result, said):
     assert result.sentence.endswith(said)
+    result.advice.leave = True
+    assert result.sentence.startswith("The advice changes nothing; this is the paper's method. In ")

@@ -69,9 +69,9 @@ class Check:
         length = f"all {self.steps:,} steps"
         if share < 1:
             length = f"{self.steps:,} of {self.full_steps:,} steps ({100 * share:.2g} %)"
-        found = "The advice changes nothing, so that " if self.advice.leave else ""
-        found += (
-            f"{'in' if self.advice.leave else 'In'} {length} with {len(self.plain)} seeds {self.recipe} gave "
+        leave = "The advice changes nothing; this is the paper's method. "
+        found = (leave if self.advice.leave else "") + (
+            f"In {length} with {len(self.plain)} seeds {self.recipe} gave "
             f"{100 * fmean(self.advised):.1f} %, {abs(points):.1f} points "
             f"{'above' if points >= 0 else 'below'} your model's {100 * fmean(self.plain):.1f} %"
         )
