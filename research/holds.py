@@ -41,18 +41,16 @@ NEAR = 1.1  # a run within this factor of a formula's T counts as the formula's
 
 
 def read_runs() -> pd.DataFrame:
-    """The finished runs of the atlas with native heads and a fixed T; the seeds' mean of each."""
+    """The finished runs of the atlas with native heads and a fixed T."""
     runs = tstar.lab.atlas()
     wanted = (
         (runs["method"] == "fixed") & (runs["status"] == "done") & runs["trunk_features"].isna()
     )
-    runs = runs[wanted].drop_duplicates([*FACTS, "norm", "temperature", "seed"])
-    groups = runs.groupby([*FACTS, "norm", "temperature"], dropna=False)
-    return groups.agg(accuracy=("test_accuracy", "mean"), csg=("csg", "max")).reset_index()
+    return runs[wanted].drop_duplicates([*FACTS, "norm", "temperature", "seed"])
 
 
 def by_condition(runs: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of each condition, which differ in norm and T alone."""
+    """The runs of each condition, which differ in norm, T and seed alone."""
     return [rows for _, rows in runs.groupby(FACTS, dropna=False)]
 
 
@@ -70,26 +68,28 @@ def formula(rows: pd.DataFrame, variant: str) -> float | None:
     return tstar.temperature(M, K, csg if "csg" in variant else None, variant=variant)
 
 
-def accuracy(rows: pd.DataFrame, norm: str, T: float | None) -> float | None:
-    """Of the run whose T is nearest to ``T``, if it is near enough."""
+def accuracy(rows: pd.DataFrame, norm: str, T: float | None) -> pd.Series:
+    """By seed, of the runs whose T is nearest to ``T``, if it is near enough."""
     some = rows[rows["norm"] == norm]
-    if T is None or some.empty:
-        return None
-    distance = (np.log(some["temperature"].astype(float)) - math.log(T)).abs()
-    nearest = distance.idxmin()
-    return float(some["accuracy"][nearest]) if distance[nearest] <= math.log(NEAR) else None
+    distance = (np.log(some["temperature"].astype(float)) - math.log(T or math.inf)).abs()
+    nearest = distance <= min(distance.min(), math.log(NEAR))
+    return some[nearest].set_index("seed")["test_accuracy"]
+
+
+def curve_of(rows: pd.DataFrame) -> pd.Series:
+    """Accuracy with a BatchNorm by T, the mean of its seeds."""
+    return rows[rows["norm"] == "batch"].groupby("temperature")["test_accuracy"].mean()
 
 
 # -- numbers ---------------------------------------------------------------------------------------
 def gains(conditions: Iterable[pd.DataFrame], variant: str | float) -> pd.DataFrame:
-    """Points that BN with a T gained over plain, for each condition that has both."""
+    """Points that BN with a T gained over plain on the same seeds, for each condition."""
     found = []
     for rows in conditions:
         T = variant if isinstance(variant, float) else formula(rows, variant)
-        with_bn, plain = accuracy(rows, "batch", T), accuracy(rows, "none", 1.0)
-        if with_bn is not None and plain is not None:
-            facts = rows.iloc[0][FACTS].to_dict()
-            found.append({**facts, "csg": rows["csg"].max(), "gain": 100 * (with_bn - plain)})
+        gain = (accuracy(rows, "batch", T) - accuracy(rows, "none", 1.0)).mean()
+        if math.isfinite(gain):
+            found.append({**rows.iloc[0][FACTS], "csg": rows["csg"].max(), "gain": 100 * gain})
     return pd.DataFrame(found)
 
 
@@ -116,8 +116,8 @@ def say(gain: pd.Series) -> str:
 
 def plateau(rows: pd.DataFrame) -> tuple[float, float] | None:
     """The lowest and highest T whose accuracy is within noise of the best, with a BatchNorm."""
-    curve = rows[rows["norm"] == "batch"]
-    good = curve["temperature"][curve["accuracy"] >= curve["accuracy"].max() - PLATEAU]
+    curve = curve_of(rows)
+    good = curve.index[curve >= curve.max() - PLATEAU]
     return (float(good.min()), float(good.max())) if len(curve) >= 5 else None
 
 
@@ -156,10 +156,10 @@ def regrets(conditions: Iterable[pd.DataFrame], variant: str | float) -> np.ndar
     found = []
     for rows in conditions:
         T = variant if isinstance(variant, float) else formula(rows, variant)
-        curve = rows[rows["norm"] == "batch"].sort_values("temperature")
+        curve = curve_of(rows)
         if T is None or len(curve) < 5:
             continue
-        x, y = np.log(curve["temperature"].astype(float)), curve["accuracy"].astype(float)
+        x, y = np.log(curve.index.to_numpy(float)), curve.to_numpy(float)
         found.append(100 * (y.max() - np.interp(math.log(T), x, y)))
     return np.array(found)
 
@@ -222,7 +222,7 @@ def differences() -> str:
         ]
         cells = [with_error((one - other).dropna(), "+") for one, other in pairs]
         cells[0] += f" (T = {near:g})"
-        cells[-1] += f" ({best:g})"
+        cells[-1] = "–" if best == 32 else f"{cells[-1]} ({best:g})"
         lines.append([model, str(M), *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -256,10 +256,10 @@ def regime_exponent() -> str:
     slopes = [np.polyfit(logs, tops(True), 1)[0] for _ in range(2000)]
     low, high = np.quantile(slopes, [0.025, 0.975])
     found = tops(False)
-    best = ", ".join(f"{math.exp(T):.0f} at M = {M}" for M, T in zip(widths, found, strict=True))
     ends = {math.log(whole.columns.min()), math.log(whole.columns.max())}
     if ends & {*found}:
-        return f"the best T is at an end of what was run ({best}), so that no exponent can be told"
+        return "no exponent can be told: a parabola through a curve has its top at an end of it"
+    best = ", ".join(f"{math.exp(T):.0f} at M = {M}" for M, T in zip(widths, found, strict=True))
     slope = np.polyfit(logs, found, 1)[0]
     return f"best T {best}: T\\* ~ M^{slope:.2f} ({low:.2f} to {high:.2f})"
 
@@ -274,7 +274,7 @@ def regime_noise() -> str:
             means = [values.mean() for values in groups]
             p = f_oneway(*groups).pvalue
             said.append(f"{max(means) - min(means):.1f} points at M = {M} (p = {p:.2f})")
-    return f"between the worst and the best T lie {', '.join(said)}"
+    return f"the best T beats the worst by {', '.join(said)}"
 
 
 def draw() -> None:
@@ -327,8 +327,18 @@ def numbers() -> dict[str, str]:
     found = {
         "exponent": f"SGD, BN: T\\* ~ M^{slope:.2f} ({low:.2f} to {high:.2f}), {groups} groups that differ in M "
         f"alone; plateaus a factor of {width:.0f} wide (median)",
-        "bn": say(gains(sgd, 1.0)["gain"]),
     }
+    alone = gains(sgd, 1.0)
+    groups = pd.cut(alone["num_features"].astype(int), [0, 32, 64, 128, math.inf])
+    medians = [
+        f"{round(gain.median(), 1) + 0.0:+.1f} (n = {len(gain)})"
+        for _, gain in alone.groupby(groups, observed=True)["gain"]
+    ]
+    rank = spearmanr(alone["num_features"].astype(int), alone["gain"])
+    found["bn"] = (
+        f"{', '.join(medians)} for M up to 32, 64, 128 and above; rank correlation with M "
+        f"{rank.statistic:+.2f} (p = {rank.pvalue:.4f}); all: {say(alone['gain'])}"
+    )
     every_cn = gains(scratch, "cn")
     cn = every_cn[every_cn["optimizer"] == "sgd"]
     near = cn[(cn["lr"] == 0.1) & (cn["steps"] >= 800)]
@@ -337,11 +347,12 @@ def numbers() -> dict[str, str]:
     found["cn"] = "; ".join(f"{name}: {say(some['gain'])}" for name, some in parts.items())
     smooth = every_cn[every_cn["label_smoothing"] > 0]
     found["smoothing"] = say(smooth["gain"])
-    known = near[near["csg"] > 0]
-    rank = spearmanr(known["csg"], known["gain"])
+    pairs = [(rows["csg"].max(), *regrets([rows], 1.0)) for rows in core if rows["csg"].max() > 0]
+    lacks = np.array([pair for pair in pairs if len(pair) == 2])
+    rank = spearmanr(lacks)
     found["csg"] = (
-        f"rank correlation of csg and gain {rank.statistic:+.2f} "
-        f"(p = {rank.pvalue:.2f}), n = {len(known)}"
+        f"SGD at 0.1, 800 steps: rank correlation of csg with what T = 1 lacks to the best T "
+        f"{rank.statistic:+.2f} (p = {rank.pvalue:.2f}), n = {len(lacks)}"
     )
     at = {name: regrets(core, name) for name in (*FORMULAS, "sqrt(M)", "law")}
     at["T = 1"] = regrets(core, 1.0)

@@ -59,3 +59,12 @@ def test_arms_are_compared_on_the_same_seeds_and_in_one_precision(tmp_path, monk
     # The nearest to cn's 4.4 is 4.
     gain = 100 * (0.65 - 0.005 * (math.log(4) - 0.4 * math.log(32)) ** 2) - 60
     assert f"| {gain:+.1f} ± 0.0 (T = 4) | {gain - 1:+.1f} ± 0.0 |" in holds.differences()
+
+
+def test_a_gain_is_of_the_seeds_that_both_sides_have():
+    facts = dict.fromkeys(holds.FACTS, 0) | {"num_features": 64, "num_classes": 10, "csg": None}
+    runs = [("none", 1, 0, 0.3), ("none", 1, 1, 0.6), ("batch", 5, 1, 0.7), ("batch", 99, 0, 0.9)]
+    names = ("norm", "temperature", "seed", "test_accuracy")
+    rows = pd.DataFrame([facts | dict(zip(names, run, strict=True)) for run in runs])
+    assert holds.gains([rows], "cn")["gain"].tolist() == pytest.approx([10.0])  # cn: 5.35
+    assert holds.gains([rows], 1.0).empty  # no run with a BatchNorm is near
