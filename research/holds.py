@@ -35,6 +35,7 @@ FACTS = [
     *("label_smoothing", "val_fraction", "augment"),
 ]
 FORMULAS = ("base", "cn", "csg", "csgcn")
+CURVE = 5  # temperatures, from which on the best T of a curve counts
 PLATEAU = 0.01  # of accuracy: what two seeds differ by
 CSG = 4.38  # of 5,000 images of CIFAR-10 at 32 pixels (results/csg/real_data.csv)
 NEAR = 1.1  # a run within this factor of a formula's T counts as the formula's
@@ -118,7 +119,7 @@ def plateau(rows: pd.DataFrame) -> tuple[float, float] | None:
     """The lowest and highest T whose accuracy is within noise of the best, with a BatchNorm."""
     curve = curve_of(rows)
     good = curve.index[curve >= curve.max() - PLATEAU]
-    return (float(good.min()), float(good.max())) if len(curve) >= 5 else None
+    return (float(good.min()), float(good.max())) if len(curve) >= CURVE else None
 
 
 def exponents(conditions: Iterable[pd.DataFrame]) -> tuple[float, tuple[float, float], int, float]:
@@ -157,7 +158,7 @@ def regrets(conditions: Iterable[pd.DataFrame], variant: str | float) -> np.ndar
     for rows in conditions:
         T = variant if isinstance(variant, float) else formula(rows, variant)
         curve = curve_of(rows)
-        if T is None or len(curve) < 5:
+        if T is None or len(curve) < CURVE:
             continue
         x, y = np.log(curve.index.to_numpy(float)), curve.to_numpy(float)
         found.append(100 * (y.max() - np.interp(math.log(T), x, y)))
@@ -347,12 +348,11 @@ def numbers() -> dict[str, str]:
     found["cn"] = "; ".join(f"{name}: {say(some['gain'])}" for name, some in parts.items())
     smooth = every_cn[every_cn["label_smoothing"] > 0]
     found["smoothing"] = say(smooth["gain"])
-    pairs = [(rows["csg"].max(), *regrets([rows], 1.0)) for rows in core if rows["csg"].max() > 0]
-    lacks = np.array([pair for pair in pairs if len(pair) == 2])
-    rank = spearmanr(lacks)
+    curves = [r for r in core if r["csg"].max() > 0 and len(curve_of(r)) >= CURVE]
+    rank = spearmanr([rows["csg"].max() for rows in curves], regrets(curves, 1.0))
     found["csg"] = (
         f"SGD at 0.1, 800 steps: rank correlation of csg with what T = 1 lacks to the best T "
-        f"{rank.statistic:+.2f} (p = {rank.pvalue:.2f}), n = {len(lacks)}"
+        f"{rank.statistic:+.2f} (p = {rank.pvalue:.2f}), n = {len(curves)}"
     )
     at = {name: regrets(core, name) for name in (*FORMULAS, "sqrt(M)", "law")}
     at["T = 1"] = regrets(core, 1.0)
