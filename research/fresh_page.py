@@ -101,7 +101,23 @@ def rows_table(every: pd.DataFrame) -> str:
         name = row if row.startswith(words) else f"{words}: {row}"
         lines.append([name, str(len(mine)), expected, mean(came), inside])
     head = ["row", "trainings", "predicted: median (80 % range)", "came: mean (95 %)", "inside"]
-    return table(head, lines)
+    tuning = [p.known for t, p in asked if t.scenario == "finetune"]
+    unknown = f"Not known: {tuning.count(False)} of {len(tuning)} fine-tunings."
+    return f"{table(head, lines)}\n\n{unknown}"
+
+
+def every_training(part: pd.DataFrame) -> str:
+    """What each arm gained in each training."""
+    by_arm = part.pivot(index="number", columns="arm", values="gain")
+    drawn = {t.number: t for t in fresh.drawn()}
+    lines = []
+    for number, gain in by_arm[[*part["arm"].unique()]].iterrows():
+        t = drawn[number]
+        what = f"{number} {t.network}{', frozen' * (t.norms == 'frozen')}, {t.dataset}"
+        how = f"{OPTIMIZERS[t.optimizer]}{', tuned' * t.tuned}"
+        points = [f"{value:+.1f}" for value in gain]
+        lines.append([f"{what}: {how}, {t.steps:,} steps, K = {t.num_classes}", *points])
+    return table(["points over plain", *part["arm"].unique()], lines)
 
 
 def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
@@ -124,6 +140,8 @@ def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
         both.append((mine["gain"].item(), gain))
         where = f"{numbers[0]:g}, {numbers[1]:g}"
         lines.append([str(training.number), where, f"{gain:+.2f}", f"{both[-1][0]:+.2f}"])
+    if not both:
+        return ""
     if len(both) > 1:
         ours, theirs = np.mean(both, axis=0)
         lines.append(["mean", "", f"{theirs:+.2f}", f"{ours:+.2f} ({ours / theirs:.0%})"])
@@ -142,8 +160,12 @@ def page(found: fresh.Results, commit: str) -> str:
         counts.append(f"{part['number'].nunique()} of {drawn} {words}")
         if len(part):
             parts += [f"### {words.capitalize()}", arms_table(part), parts_table(part)]
-    if len(every):
-        parts += ["### Beside a search of 15 runs", search_table(every, found)]
+            if scenario == "finetune":
+                for optimizer, some in part.groupby("optimizer"):
+                    parts += [f"With {optimizer}:", arms_table(some)]
+            parts.append(every_training(part))
+    if beside := search_table(every, found):
+        parts += ["### Beside a search of 15 runs", beside]
     first = f"Predicted in commit {commit}. Trainings that are whole: {' and '.join(counts)}."
     return "\n\n".join([first, *parts])
 

@@ -25,7 +25,16 @@ import pandas as pd
 
 import tstar
 from research.markdown import table as as_table
-from research.trainings import PLAIN, ROOT, SOURCES, Arm, Measured, from_the_paper, measured
+from research.trainings import (
+    PLAIN,
+    ROOT,
+    SOURCES,
+    Arm,
+    Measured,
+    from_the_fresh_test,
+    from_the_paper,
+    measured,
+)
 from tstar.recipes import Gain, Row, cells, facts
 
 FOLDER = ROOT / "results" / "recipes"
@@ -42,6 +51,7 @@ WORDS = {  # of sources
     "long": "long runs",
     "standard": "standard atlas",
     "unseen": "unseen trainings",
+    "fresh": "fresh test",
     "paper": "the paper",
 }
 
@@ -262,7 +272,7 @@ def left_out(some: Sequence[Measured], values: np.ndarray, one_network: bool) ->
 def trainings() -> tuple[Measured, ...]:
     """All, once for users as they were drawn and once for those who have tuned."""
     ours = [m for tuned in (False, True) for s in SOURCES for m in measured(s, tuned=tuned)]
-    return (*ours, *from_the_paper())
+    return (*ours, *from_the_fresh_test(), *from_the_paper())
 
 
 @dataclass(frozen=True)

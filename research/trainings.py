@@ -16,9 +16,11 @@ from typing import Any
 import pandas as pd
 
 import tstar
+from research import fresh
 from tstar.case import Case, usual_rate
 from tstar.formula import temperature as paper_temperature
 from tstar.lab.paper import table as printed
+from tstar.lab.sweep.transfer import load_runs, rows_of
 from tstar.law import law_temperature
 from tstar.training import Training
 
@@ -205,6 +207,42 @@ def _temperature_name(T: float, M: int, K: int, training: Training) -> str:
     law = max(law_temperature(M, K, training), 0.5)
     named = {"law": law, "cn": paper_temperature(M, K)}
     return next((n for n, value in named.items() if abs(T / value - 1) < 0.02), f"{T:g}")
+
+
+# -- the fresh test --------------------------------------------------------------------------------
+def from_the_fresh_test() -> Iterator[Measured]:
+    """Its trainings that are whole, without the rivals; a frozen trunk's is one from scratch."""
+    found = fresh.by_identity(rows_of(load_runs(fresh.FOLDER / "store.parquet")))
+    for drawn in fresh.drawn():
+        numbers, _ = fresh.search(drawn, found)
+        if numbers is None or fresh.wanted(drawn, found):
+            continue
+        M, K, probe = drawn.num_features, drawn.num_classes, drawn.norms == "frozen"
+        known = {name: getattr(drawn, name) for name in fresh.FACTS}
+        known |= {"scenario": "scratch"} if probe else {}
+        training = Training(**known, lr=numbers[0], weight_decay=numbers[1])
+        arms: dict[Arm, dict[int, float]] = {}
+        for seed in fresh.SEEDS:
+            by_name = fresh.arms(drawn, numbers, seed)
+            rivals = fresh.rivals(by_name["plain"], K)
+            for name, spec in by_name.items():
+                if name in rivals:
+                    continue
+                T = _temperature_name(spec.temperature, M, K, replace(training, lr=spec.lr))
+                arm = Arm(
+                    spec.norm == "batch",
+                    name.partition("the paper's ")[2] or T,
+                    _times(spec.lr, numbers[0]),
+                    _times(spec.weight_decay, numbers[1]),
+                    spec.head_lr,
+                )
+                run = found[fresh.identity(spec)]
+                accuracy = 1 / K if run["status"] == "diverged" else run["test_accuracy"]
+                arms.setdefault(arm, {})[seed] = 100 * accuracy
+        kind = "linear" if probe else drawn.kind
+        case = Case(M, K, training, drawn.norms, kind, batch=drawn.batch_size)
+        network = f"{drawn.network} probe" if probe else drawn.network
+        yield Measured("fresh", network, drawn.dataset.removesuffix("_few"), False, case, arms)
 
 
 # -- the paper -------------------------------------------------------------------------------------

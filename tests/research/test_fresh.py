@@ -6,9 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("prodigyopt")
-pytest.importorskip("schedulefree")
-
 from research import fresh, fresh_page
 from tstar.lab.sweep.execute import Job, execute
 from tstar.lab.sweep.run import Tally

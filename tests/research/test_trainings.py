@@ -5,8 +5,10 @@ from collections import Counter
 
 import pytest
 
-from research.trainings import PLAIN, Arm, from_the_paper, measured
+from research import fresh, fresh_page
+from research.trainings import PLAIN, Arm, from_the_fresh_test, from_the_paper, measured
 from tstar.lab.evidence import atlas
+from tstar.lab.sweep.transfer import load_runs, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +59,18 @@ def test_the_paper_s_trainings_are_its_cells():
     assert isic.runs[PLAIN][0] == pytest.approx(70.16)
     assert {m.case.training.epochs for m in every} == {None}
     assert all(m.gain(Arm(True, "cn")) is not None for m in every)
+
+
+def test_the_fresh_test_s_trainings_gain_what_its_page_says():
+    """Matched by what the arms are, not by their names."""
+    found = fresh.by_identity(rows_of(load_runs(fresh.FOLDER / "store.parquet")))
+    pages = [[*fresh_page.gains(training, found)] for training in fresh.drawn()]
+    pages = [{line["arm"]: line["gain"] for line in lines} for lines in pages if lines]
+    every = list(from_the_fresh_test())
+    assert len(every) == len(pages)
+    for m, gains in zip(every, pages, strict=True):
+        assert m.gain(Arm(rate=3.0)) == pytest.approx(gains["rate × 3"])
+        new = m.case.training.scenario == "scratch" and "probe" not in m.network
+        paper = Arm(True, "cn") if new else Arm(True, "csgcn")
+        assert m.gain(paper) == pytest.approx(gains[f"BN, the paper's {paper.temperature}"])
+        assert len(m.runs) <= len(gains) + 1
