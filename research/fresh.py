@@ -240,6 +240,7 @@ def arms(training: Drawn, numbers: Numbers, seed: int) -> dict[str, Spec]:
     lr, decay = numbers
     predicted = predictions()[training.number, numbers]
     known = {name: getattr(training, name) for name in FACTS} | {"weight_decay": decay}
+    known |= {"scenario": "scratch"} if training.norms == "frozen" else {}  # a new layer alone
     M, K = training.num_features, training.num_classes
 
     def normed(T: float, lr: float = lr) -> Spec:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from research import fresh
 from research.markdown import OPTIMIZERS, fill, table
@@ -16,8 +17,8 @@ from tstar.lab.sweep.transfer import load_runs, rows_of
 SCENARIOS = {"scratch": "from scratch", "finetune": "fine-tuned"}
 TABLE = "the table"
 DRAWS = 2000
-LIMIT = 1.96  # standard errors of a difference that noise explains
-HEAD = ["n", "mean (95 %)", "median", "gained", "lost", "lost > 2", "worst"]
+FEWEST = 5  # trainings, from which on an interval is printed
+HEAD = ["n", "as plain", "mean (95 %)", "median", "gained", "lost", "lost > 2", "worst"]
 
 
 def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any]]:
@@ -26,6 +27,7 @@ def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any
     if numbers is None or fresh.wanted(training, found):
         return
     by_seed = [fresh.arms(training, numbers, seed) for seed in fresh.SEEDS]
+    plain = fresh.identity(by_seed[0]["plain"])
 
     def points(arm: str) -> np.ndarray:
         rows = [found[fresh.identity(specs[arm])] for specs in by_seed]
@@ -34,43 +36,62 @@ def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any
             [chance if r["status"] != "done" else r["test_accuracy"] for r in rows]
         )
 
-    over = {arm: points(arm) - points("plain") for arm in by_seed[0] if arm != "plain"}
-    # Of the mean of two seeds: one number for a training, from all arms that are not plain itself.
-    errors = [np.diff(gain)[0] ** 2 / 4 for gain in over.values() if gain.any()]
+    different = {fresh.identity(spec): arm for arm, spec in by_seed[0].items()}
+    noise = noise_of([points(arm) for arm in different.values()])
     predicted = fresh.predictions()[training.number, numbers]
-    for arm, gain in over.items():
+    for arm, spec in by_seed[0].items():
+        if arm == "plain":
+            continue
         yield {
-            **{name: getattr(training, name) for name in ("number", "scenario", "kind")},
+            **{name: getattr(training, name) for name in ("number", "scenario")},
+            "kind": "frozen trunk" if training.norms == "frozen" else training.kind,
             "optimizer": OPTIMIZERS[training.optimizer],
             "user": "tuned" if training.tuned else "as drawn",
-            **{name: getattr(predicted, name) for name in ("row", "low", "high")},
-            **{"arm": arm, "gain": gain.mean(), "error": np.mean(errors or [0.0]) ** 0.5},
+            **{name: getattr(predicted, name) for name in ("row", "known", "low", "high")},
+            **{"arm": arm, "gain": (points(arm) - points("plain")).mean(), "noise": noise},
+            "as plain": fresh.identity(spec) == plain,
         }
+
+
+def noise_of(pairs: Sequence[np.ndarray]) -> float:
+    """What 95 % of the differences between two equal arms stay below: each is a mean of two seeds.
+
+    The seeds of a run differ by the same standard deviation in all arms of a training.
+    """
+    deviation = np.mean([np.var(pair, ddof=1) for pair in pairs]) ** 0.5
+    return float(student.ppf(0.975, len(pairs)) * deviation)  # sqrt(2 / 2) times it
 
 
 def mean(values: pd.Series) -> str:
     """With the interval over trainings that are drawn anew."""
     x = values.to_numpy(float)
-    if len(x) < 2:
-        return "–" if not len(x) else f"{x[0]:+.2f}"
+    if len(x) < FEWEST:
+        return f"{x.mean():+.2f}" if len(x) else "–"
     drawn = x[np.random.default_rng(0).integers(0, len(x), (DRAWS, len(x)))].mean(1)
     low, high = np.quantile(drawn, [0.025, 0.975])
     return f"{x.mean():+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def cells(part: pd.DataFrame) -> list[str]:
-    """``HEAD``; gained and lost: by more than a point, and by more than noise explains."""
-    gain, noise = part["gain"], LIMIT * part["error"]
-    shares = [(gain > 1) & (gain > noise), (gain < -1) & (gain < -noise), gain < -2]
-    words = [f"{share.mean():.0%}" for share in shares]
-    return [str(len(gain)), mean(gain), f"{gain.median():+.2f}", *words, f"{gain.min():+.1f}"]
+    """``HEAD``; gained and lost: by more than a point, and in brackets by more than noise, too."""
+    gain, noise = part["gain"], part["noise"]
+    words = [
+        f"{(sign * gain > 1).mean():.0%} ({(sign * gain > noise.clip(1)).mean():.0%})"
+        for sign in (1, -1)
+    ]
+    counts = [str(len(gain)), str(part["as plain"].sum())]
+    points = [mean(gain), f"{gain.median():+.2f}"]
+    return [*counts, *points, *words, f"{(gain < -2).mean():.0%}", f"{gain.min():+.1f}"]
 
 
 def arms_table(part: pd.DataFrame) -> str:
     """Every arm over plain, and the table of recipes minus the arm, training by training."""
     by_arm = part.pivot(index="number", columns="arm", values="gain")
     lines = [
-        [arm, *cells(part[part["arm"] == arm]), mean(by_arm[TABLE] - by_arm[arm])]
+        [
+            *[arm, *cells(part[part["arm"] == arm])],
+            "–" if arm == TABLE else mean(by_arm[TABLE] - by_arm[arm]),
+        ]
         for arm in part["arm"].unique()
     ]
     return table(["points over plain", *HEAD, "the table minus this (95 %)"], lines)
@@ -78,7 +99,7 @@ def arms_table(part: pd.DataFrame) -> str:
 
 def parts_table(part: pd.DataFrame) -> str:
     mine = part[part["arm"] == TABLE]
-    groups = [group for name in ("optimizer", "kind", "user") for group in mine.groupby(name)]
+    groups = [group for name in ("optimizer", "kind") for group in mine.groupby(name)]
     return table(["the table", *HEAD], [[str(value), *cells(some)] for value, some in groups])
 
 
@@ -102,8 +123,10 @@ def rows_table(every: pd.DataFrame) -> str:
         lines.append([name, str(len(mine)), expected, mean(came), inside])
     head = ["row", "trainings", "predicted: median (80 % range)", "came: mean (95 %)", "inside"]
     tuning = [p.known for t, p in asked if t.scenario == "finetune"]
-    unknown = f"Not known: {tuning.count(False)} of {len(tuning)} fine-tunings."
-    return f"{table(head, lines)}\n\n{unknown}"
+    mine = every[(every["arm"] == TABLE) & every["low"].notna()]
+    inside = mine["gain"].astype(float).between(mine["low"].astype(float), mine["high"])
+    words = f"Inside its range: {inside.sum()} of {len(mine)}. Not known: {tuning.count(False)} of"
+    return f"{table(head, lines)}\n\n{words} {len(tuning)} fine-tunings."
 
 
 def every_training(part: pd.DataFrame) -> str:
@@ -142,15 +165,15 @@ def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
         lines.append([str(training.number), where, f"{gain:+.2f}", f"{both[-1][0]:+.2f}"])
     if not both:
         return ""
-    if len(both) > 1:
-        ours, theirs = np.mean(both, axis=0)
-        lines.append(["mean", "", f"{theirs:+.2f}", f"{ours:+.2f} ({ours / theirs:.0%})"])
+    ours, theirs = np.mean(both, axis=0)
+    share = f" ({ours / theirs:.0%})" if len(both) == fresh.SEARCHED and theirs > 1 else ""
+    lines.append(["mean", "", f"{theirs:+.2f}", f"{ours:+.2f}{share}"])
     return table(["training", "its rate, decay", "search of 15 runs", "the table"], lines)
 
 
 def page(found: fresh.Results, commit: str) -> str:
     """The tables as Markdown."""
-    columns = ("number", "scenario", "row", "arm", "gain")
+    columns = ("number", "scenario", "row", "arm", "gain", "low", "high")
     every = pd.DataFrame([row for t in fresh.drawn() for row in gains(t, found)] or None)
     every = every if len(every) else pd.DataFrame(columns=columns)
     counts, parts = [], ["### What each row predicted", rows_table(every)]
@@ -160,9 +183,8 @@ def page(found: fresh.Results, commit: str) -> str:
         counts.append(f"{part['number'].nunique()} of {drawn} {words}")
         if len(part):
             parts += [f"### {words.capitalize()}", arms_table(part), parts_table(part)]
-            if scenario == "finetune":
-                for optimizer, some in part.groupby("optimizer"):
-                    parts += [f"With {optimizer}:", arms_table(some)]
+            for group, some in part.groupby("user" if scenario == "scratch" else "optimizer"):
+                parts += [f"#### {words.capitalize()}, {group}", arms_table(some)]
             parts.append(every_training(part))
     if beside := search_table(every, found):
         parts += ["### Beside a search of 15 runs", beside]

@@ -77,12 +77,12 @@ class Candidate:
     """A row, and how it comes into the table.
 
     ``rule``: "base" is always there; "printed" has the paper's numbers; a "veto" is for the harms
-    of the rows after it; of "one network" only the data sets can be left out.
+    of the rows after it.
     """
 
     row: Row
     rule: str = ""
-    refused: str = ""  # why it is no row although it passes
+    refused: str = ""  # why it is no row although it passes, as long as it is of one network
 
 
 @cache
@@ -256,11 +256,18 @@ def paired(
     return [m for m, _, _ in both], np.array(held, dtype=float)
 
 
-def left_out(some: Sequence[Measured], values: np.ndarray, one_network: bool) -> float:
-    """The mean if a training counts only where other networks and data sets would choose the row."""
-    chosen = []
+def one_network(some: Sequence[Measured]) -> bool:
+    return len({m.network.removesuffix("_lora") for m in some}) == 1
+
+
+def left_out(some: Sequence[Measured], values: np.ndarray) -> float:
+    """The mean if a training counts only where other networks and data sets would choose the row.
+
+    Of one network only the data sets can be left out.
+    """
+    chosen, alone = [], one_network(some)
     for m, value in zip(some, values, strict=True):
-        others = [(one_network or m.network != o.network) and m.data != o.data for o in some]
+        others = [(alone or m.network != o.network) and m.data != o.data for o in some]
         rest = values[others]
         believed = len(rest) > 2 and rest.mean() > rest.std(ddof=1) / len(rest) ** 0.5
         chosen.append(value if believed else 0.0)
@@ -290,12 +297,12 @@ class Tried:
 
     @property
     def verdict(self) -> str:
-        c = self.candidate
-        if c.refused or not self.some:
+        c, alone = self.candidate, one_network(self.some)
+        if not self.some or (alone and c.refused):
             return f"no: {c.refused or 'not measured'}"
         if c.rule in ("printed", "veto"):
             return f"row: {c.rule}"
-        return f"row {c.rule and f'({c.rule})'}".strip() if self.passes else "no"
+        return f"row{' (one network)' * alone}" if self.passes else "no"
 
     @property
     def row(self) -> bool:
@@ -314,8 +321,7 @@ def attempt(candidate: Candidate, before: Sequence[Row], after: Sequence[Row]) -
     some, values = paired(mine, lambda m: gain(m, row), other)
     if len(some) < 2:
         return nothing
-    without = left_out(some, values, candidate.rule == "one network")
-    return Tried(candidate, some, interval(values, some), without)
+    return Tried(candidate, some, interval(values, some), left_out(some, values))
 
 
 @cache

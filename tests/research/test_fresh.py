@@ -172,6 +172,17 @@ def test_a_search_of_15_runs_ends_where_validation_is_best():
 
 
 def test_gains_are_counted_beyond_noise_and_intervals_hold_the_mean():
-    part = pd.DataFrame({"gain": [3.0, 1.5, 0.5, -3.0], "error": [0.5, 1.0, 0.1, 0.1]})
-    assert fresh_page.cells(part)[3:6] == ["25%", "25%", "25%"]
-    assert fresh_page.mean(part["gain"]).startswith("+0.50 (-")
+    gains = [3.0, 1.5, 0.5, -3.0, 0.2]
+    part = pd.DataFrame({"gain": gains, "noise": [0.5, 2.0, 0.1, 0.1, 0.1], "as plain": False})
+    assert fresh_page.cells(part)[4:7] == ["40% (20%)", "20% (20%)", "20%"]
+    assert fresh_page.mean(part["gain"]).startswith("+0.44 (-")
+    assert fresh_page.mean(part["gain"][:4]) == "+0.50"
+
+
+def test_equal_arms_differ_by_more_than_noise_in_a_twentieth():
+    random = np.random.default_rng(0)
+    beyond = [
+        abs(pairs[0].mean() - pairs[1].mean()) > fresh_page.noise_of(pairs)
+        for pairs in random.normal(0, 2.0, (4000, 8, 2))
+    ]
+    assert np.mean(beyond) == pytest.approx(0.05, abs=0.015)

@@ -47,6 +47,6 @@ def test_what_one_network_gained_does_not_choose_a_row_for_itself(unseen):
     """A gain of one network alone is left out; one that all share stays."""
     name = unseen[0].network
     alone = np.array([30.0 if m.network == name else 0.0 for m in unseen])
-    assert left_out(unseen, alone, one_network=False) == 0.0
+    assert left_out(unseen, alone) == 0.0
     everywhere = np.array([1.0 + 0.1 * math.sin(n) for n in range(len(unseen))])
-    assert left_out(unseen, everywhere, one_network=False) == pytest.approx(everywhere.mean())
+    assert left_out(unseen, everywhere) == pytest.approx(everywhere.mean())
