@@ -181,47 +181,6 @@ def version_2(m: Measured) -> float | None:
     return always(ACTIONS[action])(m)
 
 
-def ridge(every: Sequence[Measured]) -> Advice:
-    """The action with the highest gain that a ridge regression expects, from other networks and data."""
-    arms = (FASTER, Arm(True, "law"), BN_FASTER)
-    x = np.array([_logs(m) for m in every])
-    x = np.column_stack([np.ones(len(x)), (x - x.mean(0)) / (x.std(0) + 1e-9)])
-    gains = {a: [m.gain(n) if (n := m.nearest(a)) else None for m in every] for a in arms}
-    place = {id(m): i for i, m in enumerate(every)}
-
-    def advise(m: Measured) -> float | None:
-        best, score = PLAIN, 0.0
-        for arm in arms:
-            use = [
-                i
-                for i, other in enumerate(every)
-                if gains[arm][i] is not None and other.network != m.network and other.data != m.data
-            ]
-            y = np.clip([gains[arm][i] for i in use], -MOST, MOST)
-            square = x[use].T @ x[use] + 10 * np.eye(x.shape[1])
-            expected = x[place[id(m)]] @ np.linalg.solve(square, x[use].T @ y)
-            if expected > score:
-                best, score = arm, expected
-        return always(best)(m)
-
-    return advise
-
-
-def _logs(m: Measured) -> list[float]:
-    t, c = m.case.training, m.case
-    numbers = (
-        t.lr / c.usual_lr,
-        t.steps,
-        t.batch_size,
-        t.samples,
-        c.num_features,
-        c.num_classes,
-    )
-    kinds = [float(c.norms == n) for n in ("batch-norms", "layer-norms", "no norms")]
-    sgd = float(t.family == "sgd")
-    return [*np.log(numbers), *kinds, sgd, *(sgd * k for k in kinds), float(m.widened)]
-
-
 # -- statistics ------------------------------------------------------------------------------------
 def interval(values: np.ndarray, some: Sequence[Measured]) -> tuple[float, float, float]:
     """Mean and 95 % interval: networks and data sets are drawn anew, both at once."""
@@ -391,7 +350,6 @@ def advices(every: Sequence[Measured]) -> dict[str, Advice]:
         "your rate × 3": always(FASTER),
         "SGD: BN, the law's T, your rate × 3; Adam: your rate × 3": two_rows,
         "the two rows, up to three times the usual rate": by_rows([*base(), *rows()[-2:]]),
-        "ridge regression": ridge(every),
     }
     if tuned:
         constants = {"BN, the law's T, your rate": always(Arm(True, "law"))}
