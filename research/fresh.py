@@ -48,8 +48,8 @@ MODELS = {  # those that are not the lab's; their width is their own
 }
 PARTS = "research.rival_parts:"
 FACTS = ("optimizer", "momentum", "batch_size", "steps", "samples", "schedule", "scenario", "tuned")
-PRETRAINED = ("resnet10", "vgg9", "vit4")
-PRETRAINING = 30 * 352  # steps: 30 epochs of CIFAR-10
+PRETRAINED = {"resnet10": 30, "vgg9": 30, "vit4": 15}  # epochs of whole CIFAR-10
+EPOCH = 352  # steps
 Drawn = Any  # a line of conditions.csv: one training in the record's names
 Numbers = tuple[float, float]  # the user's rate and decay
 Results = dict[str, dict[str, Any]]  # finished runs by identity
@@ -309,7 +309,7 @@ def wanted(training: Drawn, found: Results) -> list[Spec]:
 # -- the runs --------------------------------------------------------------------------------------
 def pretrain(root: str) -> None:
     """The lab's networks on whole CIFAR-10, one after the other, each with checkpoints."""
-    for name in PRETRAINED:
+    for name, epochs in PRETRAINED.items():
         path = Path(root) / f"{name}_cifar10.pt"
         state = path.with_suffix(".checkpoint")
         if path.exists():
@@ -317,7 +317,7 @@ def pretrain(root: str) -> None:
         how: dict[str, Any] = {"optimizer": "sgd", "lr": 0.1, "weight_decay": 5e-4}
         if name == "vit4":
             how = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.05, "warmup": 0.1}
-        how |= {"num_features": 128, "steps": PRETRAINING, "temperature": 1.0, "norm": "none"}
+        how |= {"num_features": 128, "steps": EPOCH * epochs, "temperature": 1.0, "norm": "none"}
         spec = Spec(dataset="cifar10_whole", model=name, role="teacher", **how)  # weights come back
         outcome = execute(Job(spec, root, checkpoint=(str(state), 3.0)))
         values = outcome.values

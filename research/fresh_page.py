@@ -18,7 +18,8 @@ SCENARIOS = {"scratch": "from scratch", "finetune": "fine-tuned"}
 TABLE = "the table"
 DRAWS = 2000
 FEWEST = 5  # trainings, from which on an interval is printed
-HEAD = ["n", "as plain", "mean (95 %)", "median", "gained", "lost", "lost > 2", "worst"]
+MOST = 10.0  # points, that a gain or a loss counts at most where it is capped
+HEAD = ["n", "as plain", "mean (95 %)", "capped", "median", "gained", "lost", "lost > 2", "worst"]
 
 
 def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any]]:
@@ -80,7 +81,7 @@ def cells(part: pd.DataFrame) -> list[str]:
         for sign in (1, -1)
     ]
     counts = [str(len(gain)), str(part["as plain"].sum())]
-    points = [mean(gain), f"{gain.median():+.2f}"]
+    points = [mean(gain), f"{gain.clip(-MOST, MOST).mean():+.2f}", f"{gain.median():+.2f}"]
     return [*counts, *points, *words, f"{(gain < -2).mean():.0%}", f"{gain.min():+.1f}"]
 
 

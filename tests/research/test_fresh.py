@@ -37,8 +37,8 @@ def small(tmp_path, monkeypatch):
         fresh.Path(__file__).parents[2] / "results" / "fresh" / "kernel_advice.json"
     ).read_text()
     (tmp_path / "kernel_advice.json").write_text(advice, encoding="utf-8")
-    monkeypatch.setattr(fresh, "PRETRAINED", ("cnn4",))
-    monkeypatch.setattr(fresh, "PRETRAINING", STEPS)
+    monkeypatch.setattr(fresh, "PRETRAINED", {"cnn4": 1})
+    monkeypatch.setattr(fresh, "EPOCH", STEPS)
     monkeypatch.setattr(fresh, "run_study", in_this_process)
     monkeypatch.setattr(fresh_page, "predicted_in", lambda: "abc")
     for cached in (fresh.predictions, fresh.version_2):
@@ -172,11 +172,11 @@ def test_a_search_of_15_runs_ends_where_validation_is_best():
 
 
 def test_gains_are_counted_beyond_noise_and_intervals_hold_the_mean():
-    gains = [3.0, 1.5, 0.5, -3.0, 0.2]
+    gains = [30.0, 1.5, 0.5, -3.0, 0.2]
     part = pd.DataFrame({"gain": gains, "noise": [0.5, 2.0, 0.1, 0.1, 0.1], "as plain": False})
-    assert fresh_page.cells(part)[4:7] == ["40% (20%)", "20% (20%)", "20%"]
-    assert fresh_page.mean(part["gain"]).startswith("+0.44 (-")
-    assert fresh_page.mean(part["gain"][:4]) == "+0.50"
+    assert fresh_page.cells(part)[3:8] == ["+1.84", "+0.50", "40% (20%)", "20% (20%)", "20%"]
+    assert fresh_page.mean(part["gain"]).startswith("+5.84 (-")
+    assert fresh_page.mean(part["gain"][1:]) == "-0.20"
 
 
 def test_equal_arms_differ_by_more_than_noise_in_a_twentieth():
