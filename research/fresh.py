@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
@@ -327,32 +326,18 @@ def pretrain(root: str) -> None:
             state.unlink(missing_ok=True)
 
 
-def run(store: Path, root: str, workers: int, only: str | None, minutes: float | None) -> None:
+def run(store: Path, root: str, workers: int, only: str | None) -> None:
     """Training after training, each to its end; what was stored before is not run again."""
-    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
-
-    def check_time(tally: object) -> None:
-        if time.monotonic() > end:  # runs under way go on from their checkpoints
-            raise TimeoutError
-
-    try:
-        for training in drawn():
-            weights = plain(training, own_numbers(training)).weights
-            if only not in (None, training.scenario):
-                continue
-            if weights not in (None, "default") and not (Path(root) / weights).exists():
-                print(f"{training.number}: {weights} is missing; pretrain first", flush=True)
-                continue
-            run_training(wanted, training, store, root, workers, check_time)
-        for training in searched() if only != "finetune" else ():
-            run_training(
-                lambda *known: search_grid(*known)[1], training, store, root, workers, check_time
-            )
-    except TimeoutError:
-        print(f"stopped after {minutes:g} minutes", flush=True)
-    finally:
-        if store.exists():
-            export(store, FOLDER / "store.parquet")
+    for training in drawn():
+        weights = plain(training, own_numbers(training)).weights
+        if only not in (None, training.scenario):
+            continue
+        if weights not in (None, "default") and not (Path(root) / weights).exists():
+            print(f"{training.number}: {weights} is missing; pretrain first", flush=True)
+            continue
+        run_training(wanted, training, store, root, workers)
+    for training in searched() if only != "finetune" else ():
+        run_training(lambda *known: search_grid(*known)[1], training, store, root, workers)
 
 
 def run_training(
@@ -361,7 +346,6 @@ def run_training(
     store: Path,
     root: str,
     workers: int,
-    check_time: Any,
 ) -> None:
     def tell(row: Mapping[str, Any]) -> None:
         score, seconds = 100 * (row["test_accuracy"] or 0), row["seconds"] or 0
@@ -372,7 +356,7 @@ def run_training(
     while left := missing(training, results(store)):
         study = Study(f"fresh {training.number}", tuple(left), csg=False)
         how: dict[str, Any] = {"workers": workers, "data_root": root, "checkpoint": 3.0}
-        tally = run_study(study, store, update=check_time, on_run=tell, **how)
+        tally = run_study(study, store, on_run=tell, **how)
         if tally.failed or tally.requeued:
             print(f"{training.number}: not whole, {tally}", flush=True)
             break
@@ -391,7 +375,6 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("fresh.db"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", choices=("scratch", "finetune"))
-    parser.add_argument("--max-minutes", type=float)
     given = parser.parse_args()
     root = os.environ["TSTAR_DATA"] = given.data_root  # research.finetuning looks there
     if given.action == "predict":
@@ -399,7 +382,7 @@ def main() -> None:
     elif given.action == "pretrain":
         pretrain(root)
     elif given.action == "run":
-        run(given.store, root, given.workers, given.only, given.max_minutes)
+        run(given.store, root, given.workers, given.only)
     else:
         from research import fresh_page  # which imports this file
 

@@ -241,7 +241,8 @@ def from_the_fresh_test() -> Iterator[Measured]:
                 arms.setdefault(arm, {})[seed] = 100 * accuracy
         kind = "linear" if probe else drawn.kind
         case = Case(M, K, training, drawn.norms, kind, batch=drawn.batch_size)
-        network = _inside({"model": drawn.network})[0] + " probe" * probe
+        model = fresh.MODELS.get(drawn.network, drawn.network)
+        network = _inside({"model": model})[0] + " probe" * probe
         yield Measured("fresh", network, drawn.dataset.removesuffix("_few"), False, case, arms)
 
 

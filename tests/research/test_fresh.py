@@ -48,11 +48,10 @@ def small(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-def in_this_process(study, store, *, data_root, on_run, update, **how):
+def in_this_process(study, store, *, data_root, on_run, **how):
     tally = Tally(len(study))
     with Store(store, create=True) as opened:
         for spec in study.specs:
-            update(tally)
             outcome = execute(Job(spec, data_root))
             opened.put(spec, outcome.status, outcome.values)
             tally.failed += outcome.status == "failed"
@@ -66,7 +65,7 @@ def test_predicted_run_to_its_end_and_shown(small, capsys):
     fresh.predict(root).to_csv(small / "predictions.csv", index=False)
     fresh.pretrain(root)
     assert (small / "cnn4_cifar10.pt").exists()
-    fresh.run(store, root, 1, None, None)
+    fresh.run(store, root, 1, None)
     said = capsys.readouterr().out
     assert "vgg9_cifar10.pt is missing" in said
     assert "not whole" not in said, said
@@ -82,7 +81,7 @@ def test_predicted_run_to_its_end_and_shown(small, capsys):
     assert any(numbers == (r["lr"], r["weight_decay"]) for r in searched
                if r["val_accuracy"] == best["val_accuracy"])  # fmt: skip
     count = len(found)
-    fresh.run(store, root, 1, "scratch", None)
+    fresh.run(store, root, 1, "scratch")
     assert len(fresh.results(store)) == count
     (small / "README.md").write_text(f"# A\n\n{MARKS}\n\nB\n", encoding="utf-8")
     fresh_page.main()
@@ -104,13 +103,6 @@ def test_a_run_that_was_exported_is_found_under_its_key():
 def test_the_page_stands_before_the_first_run():
     text = fresh_page.page({}, "abc")
     assert "0 of 24 from scratch and 0 of 14 fine-tuned" in text
-
-
-def test_time_that_is_over_ends_a_run_and_keeps_what_is_stored(small, capsys):
-    fresh.predict(str(small)).to_csv(small / "predictions.csv", index=False)
-    fresh.run(small / "fresh.db", str(small), 1, "scratch", 0.0)
-    assert "stopped after 0 minutes" in capsys.readouterr().out
-    assert fresh.results(small / "fresh.db") == {}
 
 
 @pytest.mark.parametrize("training", fresh.drawn(), ids=lambda t: str(t.number))
