@@ -82,7 +82,6 @@ class Candidate:
 
     row: Row
     rule: str = ""
-    refused: str = ""  # why it is no row although it passes, as long as it is of one network
 
 
 @cache
@@ -90,9 +89,8 @@ def candidates() -> list[Candidate]:
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     made = []
     for entry in tomllib.loads(text)["rows"]:
-        extra = {name: entry.pop(name, "") for name in ("rule", "refused")}
-        row = Thought(**entry, known=entry["do"] != "not known.")
-        made.append(Candidate(row, **extra))
+        rule = entry.pop("rule", "")
+        made.append(Candidate(Thought(**entry, known=entry["do"] != "not known."), rule))
     return made
 
 
@@ -256,12 +254,11 @@ class Tried:
 
     @property
     def verdict(self) -> str:
-        c, alone = self.candidate, one_network(self.some)
-        if not self.some or (alone and c.refused):
-            return f"no: {c.refused or 'not measured'}"
-        if c.rule in ("printed", "veto"):
-            return f"row: {c.rule}"
-        return f"row{' (one network)' * alone}" if self.passes else "no"
+        if not self.some:
+            return "no: fewer than two trainings"
+        if self.candidate.rule in ("printed", "veto"):
+            return f"row: {self.candidate.rule}"
+        return f"row{' (one network)' * one_network(self.some)}" if self.passes else "no"
 
     @property
     def row(self) -> bool:
