@@ -21,14 +21,13 @@ parts=${3:?usage: array.sh STUDY FOLDER PARTS [OPTIONS]}
 part=${SLURM_ARRAY_TASK_ID:?start it with sbatch --array=1-$parts}
 
 mkdir -p "$folder"
-trap 'kill -TERM $(jobs -p) 2>/dev/null || true' INT TERM # the sweep may have ended already
+trap 'signaled=1; kill -TERM $(jobs -p) 2>/dev/null || true' INT TERM # the sweep may have ended already
 tstar sweep "$study" --part "$part/$parts" --store "$folder/part-$part.db" \
   --checkpoint "${CHECKPOINT:-10}" "${@:4}" &
 sweep=$!
-code=0
-wait "$sweep" || code=$?
-while kill -0 "$sweep" 2>/dev/null; do # the signal ended the wait, not the sweep
-  code=0
+signaled=1
+while [ "$signaled" = 1 ]; do # a signal ends the wait, not the sweep
+  signaled=0 code=0
   wait "$sweep" || code=$?
 done
 # Out of time (stopped by the signal: 143), out of memory (75, or 137 if the sweep itself was killed): go on in a new job.
