@@ -32,11 +32,12 @@ from tstar.lab.sweep.run import run_study
 from tstar.lab.sweep.spec import FINAL, Spec
 from tstar.lab.sweep.store import Store
 from tstar.lab.sweep.study import Study
-from tstar.lab.sweep.transfer import export
+from tstar.lab.sweep.transfer import export, load_runs, rows_of
 from tstar.law import law_temperature
 from tstar.training import Training
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "fresh"
+EXPORT = "store.parquet"  # in it: the finished runs
 SEEDS, SEARCH_SEED = (0, 1), 2
 HELD_OUT = 0.2  # share of the samples that a search is judged by
 RATES, DECAYS = (1 / 9, 1 / 3, 1.0, 3.0, 9.0), (1 / 3, 1.0, 3.0)  # where a search may end
@@ -70,6 +71,12 @@ def by_identity(rows: Iterable[Mapping[str, Any]]) -> Results:
     return {identity(spec_of(row)): row for row in finished}
 
 
+def exported() -> Results:
+    """The runs that are kept in the repository."""
+    path = FOLDER / EXPORT
+    return by_identity(rows_of(load_runs(path))) if path.exists() else {}
+
+
 @cache
 def drawn() -> tuple[Drawn, ...]:
     """Every training, in the order in which they are run."""
@@ -79,6 +86,13 @@ def drawn() -> tuple[Drawn, ...]:
 
 def own_numbers(training: Drawn) -> Numbers:
     return training.lr, training.weight_decay
+
+
+def as_read(training: Drawn, numbers: Numbers) -> Training:
+    """The training as the library reads it: of a frozen trunk the layer alone, from scratch."""
+    known = {name: getattr(training, name) for name in FACTS}
+    known |= {"scenario": "scratch"} if training.norms == "frozen" else {}
+    return Training(**known, lr=numbers[0], weight_decay=numbers[1])
 
 
 def plain(training: Drawn, numbers: Numbers, seed: int = 0) -> Spec:
@@ -119,7 +133,7 @@ def digits(value: float, count: int = 3) -> float:
 
 
 # -- the search of a tuned user --------------------------------------------------------------------
-def points(training: Drawn) -> Iterator[Numbers]:
+def stands(training: Drawn) -> Iterator[Numbers]:
     """Where the user may stand: at the drawn rate and decay, or wherever a search may end."""
     yield from grid(training) if training.tuned else [own_numbers(training)]
 
@@ -192,7 +206,7 @@ def predict(root: str) -> pd.DataFrame:
         model, example = build_model(spec, data, root), make_example(data)
         csg = difficulty(training, root) if training.scenario == "finetune" else None
         facts = {name: getattr(training, name) for name in FACTS}
-        for lr, decay in points(training):
+        for lr, decay in stands(training):
             facts |= {"lr": lr, "weight_decay": decay, "csg": csg}
             advice = tstar.recommend(model, example_input=example, **facts)
             gain = advice.row.native
@@ -238,15 +252,13 @@ def arms(training: Drawn, numbers: Numbers, seed: int) -> dict[str, Spec]:
     own = plain(training, numbers, seed)
     lr, decay = numbers
     predicted = predictions()[training.number, numbers]
-    known = {name: getattr(training, name) for name in FACTS} | {"weight_decay": decay}
-    known |= {"scenario": "scratch"} if training.norms == "frozen" else {}  # a new layer alone
     M, K = training.num_features, training.num_classes
 
     def normed(T: float, lr: float = lr) -> Spec:
         return replace(own, norm="batch", temperature=digits(T, 6), lr=lr)
 
     def law(lr: float) -> Spec:
-        return normed(law_temperature(M, K, Training(**known, lr=lr)), lr)
+        return normed(law_temperature(M, K, as_read(training, (lr, decay))), lr)
 
     def advised(norm: Any, temperature: Any, lr: Any, weight_decay: Any, head_lr: Any) -> Spec:
         head = digits(head_lr / lr, 6) if head_lr else 1.0
@@ -305,6 +317,21 @@ def wanted(training: Drawn, found: Results) -> list[Spec]:
     ]
 
 
+def whole(training: Drawn, found: Results) -> tuple[Numbers, list[dict[str, Spec]]] | None:
+    """The user's rate and decay, and the arms of each seed, once all have been run."""
+    numbers, _ = search(training, found)
+    if numbers is None or wanted(training, found):
+        return None
+    return numbers, [arms(training, numbers, seed) for seed in SEEDS]
+
+
+def points(spec: Spec, training: Drawn, found: Results) -> float:
+    """Test accuracy in percent; a run that diverged has chance."""
+    run = found[identity(spec)]
+    done = run["status"] == "done"
+    return 100 * float(run["test_accuracy"] if done else 1 / training.num_classes)
+
+
 # -- the runs --------------------------------------------------------------------------------------
 def pretrain(root: str) -> None:
     """The lab's networks on whole CIFAR-10, one after the other, each with checkpoints."""
@@ -360,7 +387,7 @@ def run_training(
         if tally.failed or tally.requeued:
             print(f"{training.number}: not whole, {tally}", flush=True)
             break
-    export(store, FOLDER / "store.parquet")
+    export(store, FOLDER / EXPORT)
 
 
 def results(store: Path) -> Results:

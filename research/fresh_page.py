@@ -12,7 +12,6 @@ from scipy.stats import t as student
 
 from research import fresh
 from research.markdown import OPTIMIZERS, fill, table
-from tstar.lab.sweep.transfer import load_runs, rows_of
 
 SCENARIOS = {"scratch": "from scratch", "finetune": "fine-tuned"}
 TABLE = "the table"
@@ -24,33 +23,31 @@ HEAD = ["n", "as plain", "mean (95 %)", "capped", "median", "gained", "lost", "l
 
 def gains(training: fresh.Drawn, found: fresh.Results) -> Iterator[dict[str, Any]]:
     """A row for each arm of a whole training: points over plain, the mean of both seeds."""
-    numbers, _ = fresh.search(training, found)
-    if numbers is None or fresh.wanted(training, found):
+    known = fresh.whole(training, found)
+    if known is None:
         return
-    by_seed = [fresh.arms(training, numbers, seed) for seed in fresh.SEEDS]
-    plain = fresh.identity(by_seed[0]["plain"])
-
-    def points(arm: str) -> np.ndarray:
-        rows = [found[fresh.identity(specs[arm])] for specs in by_seed]
-        chance = 1 / training.num_classes  # what a run that diverged has
-        return 100 * np.array(
-            [chance if r["status"] != "done" else r["test_accuracy"] for r in rows]
-        )
-
-    different = {fresh.identity(spec): arm for arm, spec in by_seed[0].items()}
-    noise = noise_of([points(arm) for arm in different.values()])
+    numbers, by_seed = known
+    came = {
+        arm: np.array([fresh.points(specs[arm], training, found) for specs in by_seed])
+        for arm in by_seed[0]
+    }
+    keys = {arm: fresh.identity(spec) for arm, spec in by_seed[0].items()}
+    different = {key: arm for arm, key in keys.items()}
+    noise = noise_of([came[arm] for arm in different.values()])
     predicted = fresh.predictions()[training.number, numbers]
-    for arm, spec in by_seed[0].items():
+    low, high = predicted.low, predicted.high
+    for arm, key in keys.items():
         if arm == "plain":
             continue
+        gain = (came[arm] - came["plain"]).mean()
         yield {
             **{name: getattr(training, name) for name in ("number", "scenario")},
             "kind": "frozen trunk" if training.norms == "frozen" else training.kind,
             "optimizer": OPTIMIZERS[training.optimizer],
             "user": "tuned" if training.tuned else "as drawn",
-            **{name: getattr(predicted, name) for name in ("row", "known", "low", "high")},
-            **{"arm": arm, "gain": (points(arm) - points("plain")).mean(), "noise": noise},
-            "as plain": fresh.identity(spec) == plain,
+            "row": predicted.row,
+            "inside": None if low is None else int(low <= gain <= high),
+            **{"arm": arm, "gain": gain, "noise": noise, "as plain": key == keys["plain"]},
         }
 
 
@@ -109,39 +106,40 @@ def rows_table(every: pd.DataFrame) -> str:
 
     Where a user of a search will stand is not known before; each of its ends has the same row.
     """
-    asked = [(t, fresh.predictions()[t.number, next(fresh.points(t))]) for t in fresh.drawn()]
-    lines = []
+    asked = [(t, fresh.predictions()[t.number, next(fresh.stands(t))]) for t in fresh.drawn()]
+    table_rows, lines = every[every["arm"] == TABLE], []
     for scenario, row in dict.fromkeys((t.scenario, p.row) for t, p in asked):
         mine = [p for t, p in asked if (t.scenario, p.row) == (scenario, row)]
-        came = every[(every["arm"] == TABLE) & (every["row"] == row)]
-        came = came.loc[came["scenario"] == scenario, "gain"].astype(float)
+        came = table_rows[(table_rows["row"] == row) & (table_rows["scenario"] == scenario)]
         first, inside, expected = mine[0], "–", "–" if mine[0].known else "not known"
         if first.low is not None:
             expected = f"{first.median:+.1f} ({first.low:+.1f} to {first.high:+.1f})"
-            inside = f"{came.between(first.low, first.high).sum()} of {len(came)}"
+            inside = f"{came['inside'].sum():.0f} of {len(came)}"
         words = SCENARIOS[scenario]  # a frozen trunk's row is one from scratch
         name = row if row.startswith(words) else f"{words}: {row}"
-        lines.append([name, str(len(mine)), expected, mean(came), inside])
+        lines.append([name, str(len(mine)), expected, mean(came["gain"]), inside])
     head = ["row", "trainings", "predicted: median (80 % range)", "came: mean (95 %)", "inside"]
     tuning = [p.known for t, p in asked if t.scenario == "finetune"]
-    mine = every[(every["arm"] == TABLE) & every["low"].notna()]
-    inside = mine["gain"].astype(float).between(mine["low"].astype(float), mine["high"])
-    words = f"Inside its range: {inside.sum()} of {len(mine)}. Not known: {tuning.count(False)} of"
+    total = table_rows["inside"].dropna()
+    words = (
+        f"Inside its range: {total.sum():.0f} of {len(total)}. Not known: {tuning.count(False)} of"
+    )
     return f"{table(head, lines)}\n\n{words} {len(tuning)} fine-tunings."
 
 
 def every_training(part: pd.DataFrame) -> str:
     """What each arm gained in each training."""
+    names = [*part["arm"].unique()]
     by_arm = part.pivot(index="number", columns="arm", values="gain")
     drawn = {t.number: t for t in fresh.drawn()}
     lines = []
-    for number, gain in by_arm[[*part["arm"].unique()]].iterrows():
+    for number, gain in by_arm[names].iterrows():
         t = drawn[number]
         what = f"{number} {t.network}{', frozen' * (t.norms == 'frozen')}, {t.dataset}"
         how = f"{OPTIMIZERS[t.optimizer]}{', tuned' * t.tuned}"
         points = [f"{value:+.1f}" for value in gain]
         lines.append([f"{what}: {how}, {t.steps:,} steps, K = {t.num_classes}", *points])
-    return table(["points over plain", *part["arm"].unique()], lines)
+    return table(["points over plain", *names], lines)
 
 
 def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
@@ -155,10 +153,7 @@ def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
 
         def score(at: fresh.Numbers, one: fresh.Drawn = training) -> float:
             specs = [fresh.plain(one, at, seed) for seed in fresh.SEEDS]
-            rows = [found[fresh.identity(spec)] for spec in specs]
-            return 100 * float(
-                np.mean([row["test_accuracy"] or 1 / one.num_classes for row in rows])
-            )
+            return float(np.mean([fresh.points(spec, one, found) for spec in specs]))
 
         gain = score(numbers) - score(fresh.own_numbers(training))
         both.append((mine["gain"].item(), gain))
@@ -174,7 +169,7 @@ def search_table(every: pd.DataFrame, found: fresh.Results) -> str:
 
 def page(found: fresh.Results, commit: str) -> str:
     """The tables as Markdown."""
-    columns = ("number", "scenario", "row", "arm", "gain", "low", "high")
+    columns = ("number", "scenario", "row", "arm", "gain", "inside")
     every = pd.DataFrame([row for t in fresh.drawn() for row in gains(t, found)] or None)
     every = every if len(every) else pd.DataFrame(columns=columns)
     counts, parts = [], ["### What each row predicted", rows_table(every)]
@@ -200,6 +195,4 @@ def predicted_in() -> str:
 
 
 def main() -> None:
-    store = fresh.FOLDER / "store.parquet"
-    found = fresh.by_identity(rows_of(load_runs(store))) if store.exists() else {}
-    fill(fresh.FOLDER / "README.md", "fresh", page(found, predicted_in()))
+    fill(fresh.FOLDER / "README.md", "fresh", page(fresh.exported(), predicted_in()))

@@ -20,7 +20,6 @@ from research import fresh
 from tstar.case import Case, usual_rate
 from tstar.formula import temperature as paper_temperature
 from tstar.lab.paper import table as printed
-from tstar.lab.sweep.transfer import load_runs, rows_of
 from tstar.law import law_temperature
 from tstar.training import Training
 
@@ -212,18 +211,16 @@ def _temperature_name(T: float, M: int, K: int, training: Training) -> str:
 # -- the fresh test --------------------------------------------------------------------------------
 def from_the_fresh_test() -> Iterator[Measured]:
     """Its trainings that are whole, without the rivals; a frozen trunk's is one from scratch."""
-    found = fresh.by_identity(rows_of(load_runs(fresh.FOLDER / "store.parquet")))
+    found = fresh.exported()
     for drawn in fresh.drawn():
-        numbers, _ = fresh.search(drawn, found)
-        if numbers is None or fresh.wanted(drawn, found):
+        known = fresh.whole(drawn, found)
+        if known is None:
             continue
+        numbers, by_seed = known
         M, K, probe = drawn.num_features, drawn.num_classes, drawn.norms == "frozen"
-        known = {name: getattr(drawn, name) for name in fresh.FACTS}
-        known |= {"scenario": "scratch"} if probe else {}
-        training = Training(**known, lr=numbers[0], weight_decay=numbers[1])
+        training = fresh.as_read(drawn, numbers)
         arms: dict[Arm, dict[int, float]] = {}
-        for seed in fresh.SEEDS:
-            by_name = fresh.arms(drawn, numbers, seed)
+        for seed, by_name in zip(fresh.SEEDS, by_seed, strict=True):
             rivals = fresh.rivals(by_name["plain"], K)
             for name, spec in by_name.items():
                 if name in rivals:
@@ -236,9 +233,7 @@ def from_the_fresh_test() -> Iterator[Measured]:
                     _times(spec.weight_decay, numbers[1]),
                     spec.head_lr,
                 )
-                run = found[fresh.identity(spec)]
-                accuracy = 1 / K if run["status"] == "diverged" else run["test_accuracy"]
-                arms.setdefault(arm, {})[seed] = 100 * accuracy
+                arms.setdefault(arm, {})[seed] = fresh.points(spec, drawn, found)
         kind = "linear" if probe else drawn.kind
         case = Case(M, K, training, drawn.norms, kind, batch=drawn.batch_size)
         model = fresh.MODELS.get(drawn.network, drawn.network)

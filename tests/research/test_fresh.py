@@ -108,7 +108,7 @@ def test_the_page_stands_before_the_first_run():
 @pytest.mark.parametrize("training", fresh.drawn(), ids=lambda t: str(t.number))
 def test_every_end_of_a_search_is_predicted_and_every_arm_is_a_run(training):
     """Arms that are the same run have one key; the plain run of both seeds is the user's."""
-    for numbers in fresh.points(training):
+    for numbers in fresh.stands(training):
         by_seed = [fresh.arms(training, numbers, seed) for seed in fresh.SEEDS]
         assert {*map(fresh.identity, by_seed[0].values())}.isdisjoint(
             map(fresh.identity, by_seed[1].values())
@@ -156,9 +156,9 @@ def test_a_search_of_15_runs_ends_where_validation_is_best():
     best, again = fresh.search_grid(training, found)
     assert best == pytest.approx((3 * lr, decay / 3), rel=0.01)
     assert [spec.seed for spec in again] == [0, 1]
-    done = {fresh.identity(spec): {"test_accuracy": 0.3} for spec in again}
-    done |= {fresh.identity(fresh.plain(training, (lr, decay), seed)): {"test_accuracy": 0.2}
-             for seed in fresh.SEEDS}  # fmt: skip
+    own = [fresh.plain(training, (lr, decay), seed) for seed in fresh.SEEDS]
+    done = {fresh.identity(spec): {"status": "done", "test_accuracy": score}
+            for score, specs in ((0.3, again), (0.2, own)) for spec in specs}  # fmt: skip
     every = pd.DataFrame({"number": [training.number], "arm": ["the table"], "gain": [5.0]})
     assert "| +10.00 | +5.00 |" in fresh_page.search_table(every, found | done)
 

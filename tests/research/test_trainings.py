@@ -8,7 +8,6 @@ import pytest
 from research import fresh, fresh_page
 from research.trainings import PLAIN, Arm, from_the_fresh_test, from_the_paper, measured
 from tstar.lab.evidence import atlas
-from tstar.lab.sweep.transfer import load_runs, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +62,7 @@ def test_the_paper_s_trainings_are_its_cells():
 
 def test_the_fresh_test_s_trainings_gain_what_its_page_says():
     """Matched by what the arms are, not by their names."""
-    found = fresh.by_identity(rows_of(load_runs(fresh.FOLDER / "store.parquet")))
-    pages = [[*fresh_page.gains(training, found)] for training in fresh.drawn()]
+    pages = [[*fresh_page.gains(training, fresh.exported())] for training in fresh.drawn()]
     pages = [{line["arm"]: line["gain"] for line in lines} for lines in pages if lines]
     every = list(from_the_fresh_test())
     assert len(every) == len(pages)
