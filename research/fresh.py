@@ -207,7 +207,7 @@ def predict(root: str) -> pd.DataFrame:
         csg = difficulty(training, root) if training.scenario == "finetune" else None
         facts = {name: getattr(training, name) for name in FACTS}
         for lr, decay in stands(training):
-            facts |= {"lr": lr, "weight_decay": decay, "csg": csg}
+            facts |= {"lr": lr, "weight_decay": decay}
             advice = tstar.recommend(model, example_input=example, **facts)
             gain = advice.row.native
             lines.append(

@@ -282,5 +282,5 @@ def from_the_paper() -> Iterator[Measured]:
         arms = {PLAIN: {0: accuracy["T=1"]}}
         for name in ("cn", "csgcn"):
             arms[Arm(True, name)] = {0: accuracy[name]}
-        case = Case(M, K, training, norms, kind, csg=float(tasks.at[data, "csg"]), batch=128)
+        case = Case(M, K, training, norms, kind, batch=128)
         yield Measured("paper", network, data, False, case, arms)

@@ -29,5 +29,4 @@ def random_case(seed):
         training=training,
         norms=draw.choice(["batch-norms", "layer-norms", "no norms", "frozen"]),
         kind=draw.choice(["convnet", "transformer", "mlp", "recurrent"]),
-        csg=draw.choice([None, 0.5, 4.0]),
     )

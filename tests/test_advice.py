@@ -21,7 +21,7 @@ from tstar.training import Training
 GAIN = Gain(12, 0.5, 0.9, -1.0, 3.0, 0.4, 0.1)
 LAW = Row("law", {}, "norm, T, rate", norm="batch", temperature="law", rate=3.0, native=GAIN)
 RATE = Row("rate", {}, "rate", rate=3.0, native=GAIN)
-PAPER = Row("paper", {}, "norm, T*", norm="batch", temperature="csgcn", native=GAIN)
+PAPER = Row("paper", {}, "norm, T*", norm="batch", temperature="cn", native=GAIN)
 LEAVE = Row("leave", {}, "leave the model as it is.")
 UNKNOWN = replace(LEAVE, name="unknown", known=False)
 EVERY = (LAW, RATE, PAPER, LEAVE, UNKNOWN)
@@ -49,7 +49,6 @@ def test_the_numbers_of_each_kind_of_row():
     assert law.temperature == law_temperature(128, 10, how)
     assert (advised(RATE).lr, advised(RATE).temperature, advised(RATE).norm) == (0.3, 1.0, None)
     assert advised(PAPER).temperature == tstar.temperature(128, 10)
-    assert advised(PAPER, csg=4.0).temperature == tstar.temperature(128, 10, 4.0)
     assert advised(LEAVE).leave
     assert not advised(LEAVE).surgery
 
@@ -82,7 +81,6 @@ def test_saying_more_never_turns_the_advice_round():
     for number in range(2000):
         case = random_case(number)
         row = find_row(case)
-        assert find_row(replace(case, csg=9.0)) is row
         tuned = find_row(replace(case, training=replace(case.training, tuned=True)))
         assert tuned.rate is None, "the rate of a tuned training stays"
         assert not tuned.surgery or row.surgery or not row.known

@@ -241,7 +241,6 @@ def test_a_tempered_model_is_the_same_case_with_its_temperature(make):
         ({"lr": -1}, "lr must be positive"),
         ({"bath_size": 3}, "did you mean 'batch_size'"),
         ({"scenario": "finetuning"}, "did you mean 'finetune'"),
-        ({"csg": "high"}, "csg must be a number"),
     ],
 )
 def test_bad_input(words, message):

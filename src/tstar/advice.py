@@ -42,7 +42,6 @@ def recommend(
     data: Any = None,
     *,
     num_classes: int | None = None,
-    csg: Any = None,
     loss: Any = None,
     head: Any = None,
     example_input: Any = None,
@@ -58,7 +57,6 @@ def recommend(
         data: the training set or its loader, in any form that :func:`tstar.csg` takes. Its length
             counts the steps of ``epochs``.
         num_classes: K, if the output layer will be replaced later.
-        csg: the difficulty of the data, for rows that use the paper's full formula.
         loss: the loss that you train with; refused unless a softmax follows the logits.
         head: the output layer's path, or several, if the model has several.
         example_input: an input that the model accepts, if there are no data.
@@ -75,7 +73,7 @@ def recommend(
     smoothing = getattr(loss, "label_smoothing", getattr(loss, "smoothing", None))
     smoothing = smoothing or getattr(loss, "keywords", {}).get("label_smoothing")
     training["label_smoothing"] = training.get("label_smoothing") or smoothing
-    known: dict[str, Any] = {"head": head, "example_input": example_input, "csg": csg}
+    known: dict[str, Any] = {"head": head, "example_input": example_input}
     case, heads = read_case(model, data, num_classes=num_classes, **known, **training)
     check_task(unwrap(model), heads, loss)
     notes = []
@@ -101,11 +99,9 @@ def advise(case: Case, row: Row, notes: Sequence[str] = (), **more: Any) -> Reco
     M, K, T = case.num_features, case.num_classes, case.temperature or 1.0
     if row.temperature == "law":
         T = law_temperature(M, K, replace(case.training, lr=lr))
-    elif row.temperature in ("cn", "csgcn"):
-        paper = explain(M, K, case.csg if row.temperature == "csgcn" else None)
+    elif row.temperature == "cn":
+        paper = explain(M, K)
         T, notes = paper.temperature, [*notes, *paper.notes]
-        if row.temperature == "csgcn" and case.csg is None:
-            notes.append("T* is the paper's without csg; csg=tstar.csg(data) makes it full.")
     elif row.temperature is not None:
         T = float(row.temperature)
     norm = row.norm if row.surgery else case.norm

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tstar import output_layer as layers
-from tstar.errors import positive, whole
+from tstar.errors import whole
 from tstar.samples import batch_count, first_batch, sample_count
 from tstar.training import Training, batches_per_step, family, own_head_rate, steps_in, unwrapped
 
@@ -42,7 +42,6 @@ class Case:
     training: Training
     norms: str
     kind: str
-    csg: float | None = None
     own_norm: bool = False  # the model's own batch norm stands just before the output layer
     temperature: float | None = None  # T of a model that is tempered already
     norm: str | None = None  # "batch" if it has the norm that ``temper`` inserts
@@ -66,7 +65,6 @@ def read_case(
     head: Any = None,
     example_input: Any = None,
     num_classes: int | None = None,
-    csg: Any = None,
     **training: Any,
 ) -> tuple[Case, tuple[layers.Head, ...]]:
     """The case, and the output layers; the arguments are ``recommend``'s."""
@@ -101,7 +99,6 @@ def read_case(
         complete,
         norms,
         "linear" if norms == "frozen" else kind,
-        csg=None if csg is None else positive("csg", csg, zero=True),
         own_norm=layers.has_preceding_norm(net, heads[0], example),
         temperature=None if tempered is None else float(tempered.temperature),
         norm=None if tempered is None or tempered.norm is None else "batch",

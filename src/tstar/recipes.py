@@ -46,7 +46,7 @@ class Row:
     """One recipe.
 
     ``where`` has lists of values and (lowest, highest) limits of what a case has. The numbers are
-    ``norm`` ("batch" or nothing), ``temperature`` ("law", "cn", "csgcn", a number or nothing) and
+    ``norm`` ("batch" or nothing), ``temperature`` ("law", "cn", a number or nothing) and
     ``rate``, times the usual one.
     """
 

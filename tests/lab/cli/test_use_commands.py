@@ -30,9 +30,9 @@ def test_temperature_prints_the_value_and_its_terms(run):
 def test_recommend_reads_the_steps_of_the_data_and_measures_no_csg(run, monkeypatch):
     monkeypatch.setattr("tstar.difficulty", None)
     words = ("recommend", "--model", "mlp", "--features", "64", "--data", "digits", "--json")
-    how = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32", "--csg", "3")
+    how = ("--optimizer", "sgd", "--lr", "0.1", "--batch-size", "32")
     advice = json.loads(run(*words, *how, "--epochs", "3").stdout)
-    assert (advice["case"]["num_classes"], advice["case"]["csg"]) == (10, 3.0)
+    assert advice["case"]["num_classes"] == 10
     steps = json.loads(run(*words, *how, "--steps", "135").stdout)  # 3 · ceil(1437 / 32)
     assert advice["temperature"] == steps["temperature"]
 

@@ -22,7 +22,7 @@ _WIDTHS = (64, 128, 256, 512, 768, 1024, 2048)
 def temperature(
     features: Annotated[int, about("M, the width of the output layer's input.")],
     classes: Annotated[int | None, about("K, the number of classes.")] = None,
-    csg: options.Csg = None,
+    csg: Annotated[float | None, about("Difficulty of the data, from tstar csg.")] = None,
     variant: Annotated[str | None, about("A formula of the paper: base, csg, cn or csgcn.")] = None,
     coefficients: Annotated[Path | None, about("JSON file with coefficients of your own.")] = None,
     as_json: options.AsJson = False,
@@ -44,7 +44,6 @@ def recommend(
     classes: Annotated[int | None, about("K, if no data are given.")] = None,
     features: options.Features = None,
     head: options.Head = None,
-    csg: options.Csg = None,
     loss: Annotated[str | None, about("Your loss: cross_entropy, nll_loss, …")] = None,
     data_root: options.DataRoot = None,
     accumulate: Annotated[int, about("Batches per step; --batch-size is then of one.")] = 1,
@@ -64,7 +63,7 @@ def recommend(
         raise TstarError("Pass either --data PATH or --classes K.")
     source = None if data is None else open_data(data, size=32, root=data_root)
     network = build(model, classes or count_classes(source) or 0, num_features=features)
-    known: dict[str, Any] = {"head": head, "csg": csg, "loss": loss, "accumulate": accumulate}
+    known: dict[str, Any] = {"head": head, "loss": loss, "accumulate": accumulate}
     answer(advise(network, source, **known, **training), as_json)
 
 
