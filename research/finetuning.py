@@ -9,6 +9,7 @@ data are small, so that a run takes half a minute of one core.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -55,15 +56,15 @@ def _frozen(name: str, num_classes: int, in_channels: int, num_features: int) ->
     return model
 
 
-def _images(name: str, root: str, size: int | None) -> DataSet:
+def _images(name: str, root: str, size: int | None = None) -> DataSet:
     return _thinned(load(name, root=root, size=size or PIXELS))
 
 
-def tokens(name: str, root: str, size: int | None) -> DataSet:
+def tokens(name: str, root: str, size: int | None = None) -> DataSet:
     return tokenize(load(name, root=root), str(Path(root) / "minilm"), limit=size or TOKENS)
 
 
-def few_texts(name: str, root: str, size: int | None) -> DataSet:
+def few_texts(name: str, root: str, size: int | None = None) -> DataSet:
     return _thinned(tokens(name, root, size))
 
 
@@ -77,25 +78,9 @@ def _thinned(data: DataSet) -> DataSet:
     return replace(data, **parts, texts=None)
 
 
-def caltech101_96(root: str, size: int | None = None) -> DataSet:
-    return _images("caltech101_96", root, size)
-
-
-def flowers102_96(root: str, size: int | None = None) -> DataSet:
-    return _images("flowers102_96", root, size)
-
-
-def cifar10_32(root: str, size: int | None = None) -> DataSet:
-    return _images("cifar10_32", root, size)
-
-
-def gtsrb_32(root: str, size: int | None = None) -> DataSet:
-    return _images("gtsrb_32", root, size)
-
-
-def banking77(root: str, size: int | None = None) -> DataSet:
-    return few_texts("banking77", root, size)
-
-
-def clinc150(root: str, size: int | None = None) -> DataSet:
-    return few_texts("clinc150", root, size)
+caltech101_96 = partial(_images, "caltech101_96")
+flowers102_96 = partial(_images, "flowers102_96")
+cifar10_32 = partial(_images, "cifar10_32")
+gtsrb_32 = partial(_images, "gtsrb_32")
+banking77 = partial(few_texts, "banking77")
+clinc150 = partial(few_texts, "clinc150")

@@ -6,11 +6,12 @@ over the text.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from research.finetuning import TOKENS, few_texts, tokens
-from tstar.lab.data import DataSet
 
 WORDS, WIDTH, WINDOWS = 30_522, 128, (3, 4, 5)  # windows as of Kim (2014)
 
@@ -76,21 +77,7 @@ def transformer(num_classes: int, in_channels: int) -> nn.Module:
     return Network(_Attending(), WIDTH, num_classes)
 
 
-def movies(root: str, size: int | None = None) -> DataSet:
-    """All film reviews."""
-    return tokens("movies", root, size)
-
-
-def movies_few(root: str, size: int | None = None) -> DataSet:
-    """As many film reviews as the other sets of fine-tuning have."""
-    return few_texts("movies", root, size)
-
-
-def banking77(root: str, size: int | None = None) -> DataSet:
-    """All questions to a bank."""
-    return tokens("banking77", root, size)
-
-
-def clinc150(root: str, size: int | None = None) -> DataSet:
-    """All requests to an assistant."""
-    return tokens("clinc150", root, size)
+movies = partial(tokens, "movies")
+movies_few = partial(few_texts, "movies")  # as many as the other sets of fine-tuning have
+banking77 = partial(tokens, "banking77")
+clinc150 = partial(tokens, "clinc150")
