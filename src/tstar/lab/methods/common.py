@@ -56,8 +56,8 @@ def advised(model: nn.Module, setting: Setting) -> Recipe:
     from tstar.advice import recommend
 
     how = setting.training
-    known = {name: getattr(setting, name) for name in ("csg", "num_classes", "head")}
-    advice = recommend(model, optimizer=how, scenario=how.scenario, **known)
+    K, head = setting.num_classes, setting.head
+    advice = recommend(model, num_classes=K, head=head, optimizer=how, scenario=how.scenario)
     advised = advice.apply(copy.deepcopy(model), example_input=setting.inputs)
     recipe = Recipe(advised, cross_entropy(setting), changes=changes(advice))
     faster = round(recipe.changes.get("lr", how.lr or 1) / (how.lr or 1), 6)
