@@ -51,6 +51,7 @@ WORDS = {  # of sources
     "long": "long runs",
     "standard": "standard atlas",
     "unseen": "unseen trainings",
+    "adamw": "AdamW by classes",
     "fresh": "fresh test",
     "paper": "the paper",
 }
@@ -146,12 +147,10 @@ BN_FASTER, FASTER = Arm(True, "law", 3.0), Arm(rate=3.0)
 ACTIONS = {  # of version 0.2
     "leave": PLAIN,
     "rate": FASTER,
-    "slower": Arm(rate=0.33),
     "decay": Arm(decay=3.0),
     "bn": Arm(True, "law"),
     "bn1": Arm(True),
     "bn_rate": BN_FASTER,
-    "bn_rate_decay": Arm(True, "law", 3.0, 3.0),
     "paper_cn": Arm(True, "cn"),
     "paper_csgcn": Arm(True, "csgcn"),
 }
@@ -335,6 +334,8 @@ SETS: dict[str, Callable[[Measured], bool]] = {
     "Of these native and trained whole": native_whole,
     "Standard atlas, new": new("standard"),
     "Unseen trainings, new": new("unseen"),
+    "AdamW by classes, ten and more": lambda m: new("adamw")(m) and m.case.num_classes >= 10,
+    "AdamW by classes, fewer": lambda m: new("adamw")(m) and m.case.num_classes < 10,
     "Tuned users": lambda m: facts(m.case).items() >= TUNED.items(),
     "Fine-tuned": lambda m: m.source != "paper" and facts(m.case).items() >= PRETRAINED.items(),
 }

@@ -30,6 +30,7 @@ SOURCES = {  # runs of the user's own optimizer in a further file belong to the 
     "long": (ROOT / "results" / "recipes" / "long.parquet",),
     "standard": (EVIDENCE / "standard.parquet",),
     "unseen": (EVIDENCE / "unseen.parquet",),
+    "adamw": (ROOT / "results" / "recipes" / "adamw.parquet",),
 }
 SAME = [
     *("scenario", "dataset", "size", "num_classes", "model", "num_features", "trunk_features"),
@@ -125,7 +126,7 @@ def _read(path: Path) -> pd.DataFrame:
 def _best_numbers(runs: pd.DataFrame) -> tuple[float, float] | None:
     plain = runs[runs["norm"].eq("none") & runs["temperature"].eq(1) & runs["head_lr"].eq(1)]
     scores = plain.loc[plain["seed"].eq(0), "val_accuracy"].dropna()
-    if scores.empty:
+    if len(scores) < 3:  # that is no search
         return None
     best = plain.loc[scores.idxmax()]
     return best["lr"], best["weight_decay"]

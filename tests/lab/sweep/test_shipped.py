@@ -6,11 +6,13 @@ import pytest
 
 from tstar.lab.data import names as data_names
 from tstar.lab.models import names as model_names
+from tstar.lab.own import load
 from tstar.lab.sweep.materials import get_method
 from tstar.lab.sweep.study import load_study
 
 STUDIES = Path(__file__).resolve().parents[3] / "studies"
 FILES = sorted(STUDIES.rglob("*.toml"))
+LIBRARIES = ("torchvision", "timm", "transformers")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -19,11 +21,8 @@ def test_every_study_names_only_what_exists(path):
     assert study.about
     for spec in study.specs:
         get_method(spec)
-        assert spec.model in model_names() or spec.model.partition("/")[0] in (
-            "torchvision",
-            "timm",
-            "transformers",
-        )
+        library = spec.model.partition("/")[0]
+        assert spec.model in model_names() or library in LIBRARIES or load(spec.model)
         if path.parent.name == "paper":
             assert spec.dataset in data_names()
     needs = {need for spec in study.specs for need in get_method(spec).needs}
