@@ -73,8 +73,9 @@ def recommend(
     smoothing = getattr(loss, "label_smoothing", getattr(loss, "smoothing", None))
     smoothing = smoothing or getattr(loss, "keywords", {}).get("label_smoothing")
     training["label_smoothing"] = training.get("label_smoothing") or smoothing
-    known: dict[str, Any] = {"head": head, "example_input": example_input}
-    case, heads = read_case(model, data, num_classes=num_classes, **known, **training)
+    case, heads = read_case(
+        model, data, num_classes=num_classes, head=head, example_input=example_input, **training
+    )
     check_task(unwrap(model), heads, loss)
     notes = []
     sizes = [each.num_classes for each in heads]

@@ -62,7 +62,8 @@ def test_the_paper_s_trainings_are_its_cells():
 
 def test_the_fresh_test_s_trainings_gain_what_its_page_says():
     """Matched by what the arms are, not by their names."""
-    pages = [[*fresh_page.gains(training, fresh.exported())] for training in fresh.drawn()]
+    found = fresh.exported()
+    pages = [[*fresh_page.gains(training, found)] for training in fresh.drawn()]
     pages = [{line["arm"]: line["gain"] for line in lines} for lines in pages if lines]
     every = list(from_the_fresh_test())
     assert len(every) == len(pages)
